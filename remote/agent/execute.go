@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
 
+	"github.com/dlwb/dlwb/remote/agent/printed"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -26,9 +26,8 @@ const (
 	// drainLimit is how long output is waited for after a command's end: what it left
 	// running may hold the pipe for ever.
 	drainLimit = time.Second
-	// leftMost is what may come of a command after its end: what lies in a pipe or a
-	// terminal, and what is being read.
-	leftMost = 64<<10 + wire.ChunkMost
+	// room is what lies in a pipe or a terminal.
+	room = 64 << 10
 )
 
 // execute runs a command. The command and what it starts in its process group
@@ -48,9 +47,9 @@ func execute(ctx context.Context, s *wire.Stream) error {
 		defer cancel()
 		j.take(s)
 	}()
-	flows := []*outflow{{from: j.out, message: func(p []byte) wire.ExecOutput { return wire.ExecOutput{Out: p} }}}
+	flows := []outflow{{printed.From(j.out, room, wire.ChunkMost), func(p []byte) wire.ExecOutput { return wire.ExecOutput{Out: p} }}}
 	if j.errs != nil {
-		flows = append(flows, &outflow{from: j.errs, message: func(p []byte) wire.ExecOutput { return wire.ExecOutput{Err: p} }})
+		flows = append(flows, outflow{printed.From(j.errs, room, wire.ChunkMost), func(p []byte) wire.ExecOutput { return wire.ExecOutput{Err: p} }})
 	}
 	var outs sync.WaitGroup
 	for _, o := range flows {
@@ -178,14 +177,14 @@ func (j *job) wait(ctx context.Context) wire.Exit {
 }
 
 // drain waits until the output is read, and closes it.
-func (j *job) drain(outs *sync.WaitGroup, flows []*outflow) {
+func (j *job) drain(outs *sync.WaitGroup, flows []outflow) {
 	read := make(chan struct{})
 	go func() {
 		outs.Wait()
 		close(read)
 	}()
 	for _, o := range flows {
-		o.commandEnded()
+		o.Ended()
 	}
 	enough, look := time.Now().Add(drainLimit), time.NewTicker(drainLimit/10)
 	defer look.Stop()
@@ -194,7 +193,7 @@ func (j *job) drain(outs *sync.WaitGroup, flows []*outflow) {
 		case <-read:
 			more = false
 		case <-look.C:
-			more = time.Now().Before(enough) || slices.ContainsFunc(flows, (*outflow).mayBring)
+			more = time.Now().Before(enough) || slices.ContainsFunc(flows, outflow.MayBring)
 		}
 	}
 	_ = j.out.Close()
@@ -206,62 +205,23 @@ func (j *job) drain(outs *sync.WaitGroup, flows []*outflow) {
 
 // outflow is an output of a command on its way to the caller, who may be slow to take it.
 type outflow struct {
-	from    *os.File
+	*printed.Reader
 	message func([]byte) wire.ExecOutput
-
-	mu    sync.Mutex
-	idle  bool // nothing that was read is being sent
-	size  int  // how much was read
-	atEnd int  // how much of it before the command's end
 }
 
 // copyTo sends what comes. When the caller does not take it any more it is
 // read all the same, so that the command does not wait for ever.
-func (o *outflow) copyTo(s *wire.Stream) {
+func (o outflow) copyTo(s *wire.Stream) {
 	buf := make([]byte, wire.ChunkMost)
-	sent := true
-	for {
-		o.note(0, true)
-		n, err := o.from.Read(buf)
-		o.note(n, false)
+	for sent := true; ; {
+		n, err := o.Read(buf)
 		if n > 0 && sent {
 			sent = s.Send(o.message(buf[:n])) == nil
 		}
 		if err != nil {
-			o.note(0, true)
 			return
 		}
 	}
-}
-
-func (o *outflow) note(n int, idle bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.size, o.idle = o.size+n, idle
-}
-
-func (o *outflow) commandEnded() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.atEnd = o.size
-}
-
-// mayBring reports whether something of what the command itself has printed may still
-// have to be sent. What it left running may hold the pipe, or fill it, for ever.
-func (o *outflow) mayBring() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.size-o.atEnd < leftMost && !(o.idle && o.isEmpty())
-}
-
-// isEmpty reports whether there is nothing to read now. That it is waited for does not
-// say so: on a busy machine who waits may not have had its turn.
-func (o *outflow) isEmpty() bool {
-	there := 0
-	if raw, err := o.from.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { there, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	}
-	return there == 0
 }
 
 // exitOf gives a shell's exit code, and the signal.

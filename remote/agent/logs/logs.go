@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dlwb/dlwb/remote/agent/printed"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 )
 
@@ -225,16 +226,21 @@ const (
 	gatherFor  = 2 * time.Millisecond
 )
 
-// Capture writes what comes out of a pipe to the log, until all who hold it are
-// gone. ended is closed then.
-func (l *Log) Capture(from *os.File) (ended <-chan struct{}) {
-	done := make(chan struct{})
+// Printed is what a program prints, on its way to a log.
+type Printed struct {
+	from  *printed.Reader
+	ended chan struct{} // closed when nobody holds the pipe any more
+}
+
+// Capture writes what comes out of a pipe to the log, until all who hold it are gone.
+func (l *Log) Capture(from *os.File) *Printed {
+	p := &Printed{from: printed.From(from, pipeSize, pieceMost), ended: make(chan struct{})}
 	go func() {
-		defer close(done)
-		l.copyFrom(from)
+		defer close(p.ended)
+		l.copyFrom(p.from)
 		_ = from.Close()
 	}()
-	return done
+	return p
 }
 
 // copyFrom writes what is read to the log.
@@ -257,14 +263,26 @@ func (l *Log) copyFrom(from io.Reader) {
 	}
 }
 
-// drainLimit is how long the last words of an ended process are waited for:
-// what it has left behind may hold its pipe for ever.
-const drainLimit = time.Second
+const (
+	// drainLimit is how long the pipe of an ended process is waited for when nothing
+	// comes of it: what the process has left behind may hold it for ever.
+	drainLimit = time.Second
+	// drainMost bounds the wait for a disk that stands still.
+	drainMost = 30 * time.Second
+)
 
-// Drained waits until what was printed is in the log, for a while.
-func Drained(ended <-chan struct{}) {
-	select {
-	case <-ended:
-	case <-time.After(drainLimit):
+// Drained waits until what an ended process has printed is in the log. What it has
+// left behind may print on: that is not waited for.
+func (p *Printed) Drained() {
+	p.from.Ended()
+	for began := time.Now(); time.Since(began) < drainMost; {
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(drainLimit):
+		}
+		if !p.from.MayBring() {
+			return
+		}
 	}
 }

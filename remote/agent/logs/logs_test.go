@@ -92,7 +92,7 @@ func TestALineOfItsOwnIsNotHeldBack(t *testing.T) {
 		}
 	}
 	_ = write.Close()
-	<-ended
+	<-ended.ended
 }
 
 // What a rank prints while its output gathers lies in the pipe: with the usual 64 KB a
@@ -124,5 +124,38 @@ func TestAPipeHoldsWhatIsPrintedWhileOutputGathers(t *testing.T) {
 	}
 	if held != want {
 		t.Errorf("the pipe holds %d bytes", held)
+	}
+}
+
+// A disk that stands still holds up the record of a process, and its last words are in
+// the log before that. What it has left behind is not waited for.
+func TestLastWordsAreAwaitedWhileTheDiskStandsStill(t *testing.T) {
+	run := runs.At(t.TempDir())
+	l, err := Open(run, "rank-0.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close() // somebody holds it when the process has ended
+	l.mu.Lock()         // the disk stands still
+	p := l.Capture(read)
+	if _, err := write.WriteString("last words\n"); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan struct{})
+	go func() { p.Drained(); close(drained) }()
+	select {
+	case <-drained:
+		t.Error("its last words are not in the log, and nobody waits")
+	case <-time.After(2 * drainLimit):
+	}
+	l.mu.Unlock()
+	<-drained
+	if text, err := os.ReadFile(run.Path("rank-0.log")); string(text) != "last words\n" {
+		t.Errorf("the log has %q, %v", text, err)
 	}
 }

@@ -26,7 +26,7 @@ type rank struct {
 	number  string
 	start   string
 	log     *logs.Log
-	printed <-chan struct{} // closed when nobody holds the pipe any more
+	printed *logs.Printed
 	group   *cgroup
 	before  int // ended for lack of memory
 	pid     int
@@ -53,7 +53,7 @@ func (k *rank) started(pid int) {
 // ended writes the record and the line in status, once the last words are in
 // the log.
 func (k *rank) ended(e runs.Exit) error {
-	logs.Drained(k.printed)
+	k.printed.Drained()
 	if e.Code != 0 {
 		k.sayStarved(e)
 	}

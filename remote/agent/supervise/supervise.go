@@ -224,15 +224,17 @@ func (s *supervisor) finish() int {
 	s.mu.Lock()
 	s.sweeping = time.Now()
 	s.mu.Unlock()
+	wait := lastWords
 	if !s.children.bury() { // else there is nobody, and nobody to look for
 		if left := s.order(sweepGrace, "").End(); left > 0 {
+			wait = time.Second // for the ends of the others
 			fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
 		}
 	}
 	if s.door != nil {
 		_ = s.door.Close()
 	}
-	soon(&s.ranks)
+	soon(&s.ranks, wait)
 	s.mu.Lock()
 	pids, late := maps.Clone(s.pids), slices.Clone(s.late)
 	s.mu.Unlock()
@@ -279,15 +281,20 @@ func (s *supervisor) record(exit runs.Exit) (err error) {
 	return err
 }
 
-// soon waits for what has nothing to wait for any more, unless a process can't
-// even be killed.
-func soon(all *sync.WaitGroup) {
+// lastWords is longer than what the ranks have printed last is waited for.
+const lastWords = 40 * time.Second
+
+// soon waits for what has nothing to wait for any more.
+func soon(all *sync.WaitGroup, most time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		all.Wait()
 		close(done)
 	}()
-	logs.Drained(done)
+	select {
+	case <-done:
+	case <-time.After(most):
+	}
 }
 
 // began takes note of a rank's program.
@@ -384,7 +391,7 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		exit = exitOf(<-end)
 	}
 	if number == "" {
-		logs.Drained(k.printed)
+		k.printed.Drained()
 		return exit, nil
 	}
 	return exit, k.ended(exit)
