@@ -148,6 +148,11 @@ func TestAContainerWhoseRankIsKilledIsNamedAndTheOtherEnds(t *testing.T) {
 	c := b.start("run", "--json")
 	c.awaitStep(3)
 	b.onlyRanks(2)
+	b.soon("rank 1 trains too", func() bool { // one that is killed before it has begun is no rank yet
+		logs, _ := filepath.Glob(filepath.Join(b.home, "state", "runs", "*", "rank-1.log"))
+		text, _ := os.ReadFile(strings.Join(logs, ""))
+		return strings.Contains(string(text), "step 3 ")
+	})
 	began := time.Now()
 	killed := 0
 	for _, pid := range b.pids("train.py") {
