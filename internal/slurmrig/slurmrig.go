@@ -59,7 +59,9 @@ func Up(t testing.TB, options ...string) (shared string) {
 		dismiss()
 	})
 	// Tests count the jobs that there were, and Slurm would forget them after a minute.
-	options = append(slices.Clone(options), "-x", "MinJobAge=3600")
+	// The ranks of a job meet at a port that is made of its number, which is another one
+	// for each Slurm of this machine.
+	options = append(slices.Clone(options), "-x", "MinJobAge=3600", "-x", fmt.Sprint("FirstJobId=", 1+rand.N(9000)))
 	// The script gives each daemon half a minute at most, and its ports may be taken
 	// between the look at them and their use: on a busy machine it is tried again.
 	for try := 1; ; try++ {
@@ -80,11 +82,12 @@ func Up(t testing.TB, options ...string) (shared string) {
 // portsOfRig are how many ports a rig may take, from its first on.
 const portsOfRig = 20
 
-// freePorts is the first of so many ports on which nobody listens now.
+// freePorts is the first of so many ports on which nobody listens now: behind those of
+// jobs and of internal/testport, before those that a system gives to whoever connects.
 func freePorts(t testing.TB) int {
 	t.Helper()
 	for range 200 {
-		first := 20000 + portsOfRig*rand.N(600)
+		first := 30000 + portsOfRig*rand.N(130)
 		if allFree(first) {
 			return first
 		}
