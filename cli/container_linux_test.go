@@ -74,7 +74,7 @@ func (b *bed) containers() string {
 func (b *bed) onlyRanks(n int) {
 	b.t.Helper()
 	for began := time.Now(); strings.Count(b.containers(), "\n") != n-1; time.Sleep(200 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > 3*time.Minute {
 			b.t.Fatalf("these containers are there: %s", b.containers())
 		}
 	}
@@ -84,7 +84,7 @@ func (b *bed) onlyRanks(n int) {
 func (b *bed) noContainer() {
 	b.t.Helper()
 	left := "unknown"
-	for began := time.Now(); left != "" && time.Since(began) < time.Minute; time.Sleep(500 * time.Millisecond) {
+	for began := time.Now(); left != "" && time.Since(began) < 3*time.Minute; time.Sleep(500 * time.Millisecond) {
 		left = b.containers()
 	}
 	if left != "" {
