@@ -154,22 +154,22 @@ func (b *bed) goOn(next string) {
 	var r result
 	switch next {
 	case "ls":
-		if r = b.within(20*time.Second, "ls", "--json"); r.code != 0 {
+		if r = b.within(3*time.Minute, "ls", "--json"); r.code != 0 {
 			b.t.Errorf("ls: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	case "run":
-		r = b.within(60*time.Second, "run", "--json")
+		r = b.within(3*time.Minute, "run", "--json")
 		if strings.Contains(r.stdout, "is going on there") && r.code == 1 {
-			b.within(60*time.Second, "attach", "--json")
-			r = b.within(60*time.Second, "run", "--json")
+			b.within(3*time.Minute, "attach", "--json")
+			r = b.within(3*time.Minute, "run", "--json")
 		}
 		if r.code != 0 {
 			b.t.Errorf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	case "attach":
-		r = b.within(60*time.Second, "attach", "--json")
+		r = b.within(3*time.Minute, "attach", "--json")
 	default:
-		r = b.within(60*time.Second, next, "--json")
+		r = b.within(3*time.Minute, next, "--json")
 	}
 	for _, run := range b.runs() {
 		if run.EndedAt == nil && next != "ls" {
@@ -190,7 +190,7 @@ type recorded struct {
 func (b *bed) runs() []recorded {
 	b.t.Helper()
 	var list struct{ Runs []recorded }
-	r := b.within(20*time.Second, "runs", "--json")
+	r := b.within(3*time.Minute, "runs", "--json")
 	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil {
 		b.t.Fatalf("runs: %v\n%s%s", err, r.stdout, r.stderr)
 	}
@@ -201,7 +201,7 @@ func (b *bed) runs() []recorded {
 // there: each thing once, nothing missing, and the logs as the nodes have them.
 func (b *bed) storiesHold() {
 	b.t.Helper()
-	r := b.within(60*time.Second, "attach", "--json")
+	r := b.within(3*time.Minute, "attach", "--json")
 	count := map[string]map[string]int{}
 	steps := map[string][]float64{}
 	removed := false // a teardown was begun
@@ -284,7 +284,7 @@ func (b *bed) nodeDir(i int) string {
 // nothingIsLeft takes everything down and holds what that promises.
 func (b *bed) nothingIsLeft() {
 	b.t.Helper()
-	r := b.within(60*time.Second, "down", "--all", "--json")
+	r := b.within(3*time.Minute, "down", "--all", "--json")
 	if r.code != 0 {
 		b.t.Errorf("down --all: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -304,7 +304,7 @@ func (b *bed) nothingIsLeft() {
 			b.t.Errorf("run %s has no verdict for ever: %+v", run.ID, run)
 		}
 	}
-	if r := b.within(20*time.Second, "ls", "--json"); !strings.Contains(r.stdout, `"clusters":[]`) {
+	if r := b.within(3*time.Minute, "ls", "--json"); !strings.Contains(r.stdout, `"clusters":[]`) {
 		b.t.Errorf("ls: %s", r.stdout)
 	}
 }
@@ -313,8 +313,8 @@ func (b *bed) nothingIsLeft() {
 func (b *bed) both(first, second []string) (a, z result) {
 	b.t.Helper()
 	var all sync.WaitGroup
-	all.Go(func() { a = b.within(60*time.Second, first...) })
-	all.Go(func() { z = b.within(60*time.Second, second...) })
+	all.Go(func() { a = b.within(3*time.Minute, first...) })
+	all.Go(func() { z = b.within(3*time.Minute, second...) })
 	all.Wait()
 	return a, z
 }
@@ -343,7 +343,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 		b.profile(crashScript, "")
 		up := b.start("up", "--json")
 		up.await("the cluster step", func(e printedEvent) bool { return e["event"] == "step_started" })
-		r := b.within(60*time.Second, "down", "--json")
+		r := b.within(3*time.Minute, "down", "--json")
 		code := up.end()
 		switch { // down waits a little, and up may have ended by then
 		case r.code == ExitBusy && strings.Contains(r.stdout, "changing it just now") && code == 0:
@@ -356,10 +356,10 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 	t.Run("stop while attach", func(t *testing.T) {
 		b := newBed(t)
 		b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
-		b.within(60*time.Second, "run", "--detach", "--json")
+		b.within(3*time.Minute, "run", "--detach", "--json")
 		attach := b.start("attach", "--json")
 		attach.awaitStep(3)
-		if r := b.within(60*time.Second, "stop", "--json"); r.code != 0 || !strings.Contains(r.stdout, `"stopped"`) {
+		if r := b.within(3*time.Minute, "stop", "--json"); r.code != 0 || !strings.Contains(r.stdout, `"stopped"`) {
 			t.Errorf("stop: exit code %d\n%s", r.code, r.stdout)
 		}
 		if code := attach.end(); code != 130 {
@@ -370,7 +370,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 	t.Run("down twice", func(t *testing.T) {
 		b := newBed(t)
 		b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
-		b.within(60*time.Second, "run", "--detach", "--json")
+		b.within(3*time.Minute, "run", "--detach", "--json")
 		x, y := b.both([]string{"down", "--json"}, []string{"down", "--json"})
 		if x.code != 0 {
 			x, y = y, x

@@ -168,7 +168,7 @@ func TestAStoreThatSomebodyHoldsForAWhileLosesNothing(t *testing.T) {
 	}
 	b.logsAreWhole(end["run"].(string))
 	points := 0
-	for _, e := range b.within(30*time.Second, "attach", "--json").all("point") {
+	for _, e := range b.within(3*time.Minute, "attach", "--json").all("point") {
 		if e["name"] == "loss" {
 			points++
 		}

@@ -206,6 +206,56 @@ func TestAJobThatIsBegunTwiceGoesOnAndItsTwinDoesNot(t *testing.T) {
 	}
 }
 
+// A job whose node failed, or that was preempted, is gone for a moment before it is back
+// in the queue: it is not over because one look has shown that.
+func TestAJobThatIsGoneForAMomentIsNotOver(t *testing.T) {
+	for _, state := range []string{"NODE_FAIL", "PREEMPTED"} {
+		p, _, home, bin := desk(t)
+		fake(t, bin, "squeue", `if [ "$(grep -c call "$0.calls")" -lt 4 ]; then echo '9|`+state+`|n1|N/A|dlwb-run|None'; else echo '9|PENDING||N/A|dlwb-run|BeginTime'; fi`)
+		fake(t, bin, "scontrol", "echo 'JobId=9 JobState="+state+" Reason=NodeDown NodeList=n1 ExitCode=0:1 Restarts=0'")
+		fake(t, bin, "sacct", "exit 1")
+		for {
+			s, err := p.look(t.Context(), here{home: home}, home, "run", "9", 0)
+			if err != nil || s.over() {
+				t.Fatalf("%s: after %d looks: %+v, %v", state, calls(bin, "squeue"), s, err)
+			}
+			if s.waits() {
+				break
+			}
+		}
+	}
+}
+
+// Accounting hears of an end a little after the controller shows it: until then who
+// cancelled a job is not said to be unknown.
+func TestWhoCancelledAJobIsWaitedForWhileAccountingIsBehind(t *testing.T) {
+	for name, c := range map[string]struct{ sacct, by string }{
+		"it hears of it":    {`if [ "$(grep -c call "$0.calls")" -lt 3 ]; then echo 'RUNNING|0:0|Unknown|0'; else echo 'CANCELLED by 1000|0:0|2026-11-27T10:00:00|0'; fi`, "user 1000"},
+		"it never hears":    {`echo 'RUNNING|0:0|Unknown|0'`, ""},
+		"it has no row":     {``, ""},
+		"there are no rows": {`echo 'Slurm accounting storage is disabled' >&2; exit 1`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _, home, bin := desk(t)
+			fake(t, bin, "squeue", "echo '9|CANCELLED|n1|N/A|dlwb-run|None'")
+			fake(t, bin, "scontrol", "echo 'JobId=9 JobState=CANCELLED Reason=None NodeList=n1 ExitCode=0:15 Restarts=0'")
+			fake(t, bin, "sacct", c.sacct)
+			for {
+				s, err := p.look(t.Context(), here{home: home}, home, "run", "9", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.over() {
+					if s.state != "CANCELLED" || s.by != c.by {
+						t.Errorf("%+v", s)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
 // Jobs of a cluster of the same name, of another dlwb, have their code in the same place,
 // and so has a cluster of hosts.
 func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {

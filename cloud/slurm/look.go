@@ -18,6 +18,9 @@ type looks struct {
 	last seen
 	err  error
 	at   time.Time
+
+	doubt string // the end that the looks since a moment have shown, and that is not believed yet
+	since time.Time
 }
 
 const (
@@ -25,8 +28,9 @@ const (
 	lookSoon = time.Second
 	// lookLate is the pause between looks at a job that goes on as it is.
 	lookLate = 10 * time.Second
-	// askAgain is how often an answer that says that a job is gone is asked for
-	// again: a job that is put back into the queue is gone for a moment.
+	// askAgain is for how long an answer that says that a job is gone is asked for
+	// again: a job that is put back into the queue is gone for a moment, and accounting
+	// hears of an end after the controller.
 	askAgain = 3 * time.Second
 )
 
@@ -48,19 +52,20 @@ func (p *Provider) look(ctx context.Context, m cloud.Machine, home, run, id stri
 	if err != nil && ctx.Err() != nil {
 		return s, err // who asked went away: that says nothing about the job
 	}
-	if err == nil && (s.state == "NODE_FAIL" || s.state == "PREEMPTED") && (l.last.state != s.state || time.Since(l.last.at) < askAgain) {
-		// It may be on its way back into the queue: it is not over before a second look.
-		if l.last.state != s.state {
-			s.at = time.Now()
-		} else {
-			s.at = l.last.at
-		}
-		l.last, l.err, l.at = s, nil, time.Now()
-		s.state = "COMPLETING"
-		return s, nil
-	}
-	if s.at = time.Now(); err != nil {
+	switch doubtful := s.state == "NODE_FAIL" || s.state == "PREEMPTED" || s.behind; {
+	case err != nil:
 		s = l.last
+	case !doubtful:
+		l.doubt = ""
+	default:
+		// It may be on its way back into the queue, or who cancelled it is about to be
+		// on record: it is not over while other looks may show that.
+		if l.doubt != s.state {
+			l.doubt, l.since = s.state, time.Now()
+		}
+		if time.Since(l.since) < askAgain {
+			s.state = "COMPLETING"
+		}
 	}
 	l.last, l.err, l.at = s, err, time.Now()
 	return s, err
@@ -105,6 +110,7 @@ func endOf(id string, job, sacct, end answer) (seen, error) {
 			s.state = state
 			s.code, s.signal = codes(f[1])
 		}
+		s.behind = s.state == "CANCELLED" && !over[state]
 	}
 	if !s.over() && job.code != 0 {
 		// Accounting goes on to call a job running that a controller has lost.

@@ -3,7 +3,6 @@ package slurm
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -90,8 +89,8 @@ type seen struct {
 	code     int    // of the script
 	signal   int    // that ended it
 	by       string // who cancelled it
+	behind   bool   // it was cancelled, and accounting, which knows by whom, has not heard of that
 	preempt  bool   // somebody else is about to get its nodes
-	at       time.Time
 }
 
 func (s seen) over() bool  { return over[s.state] }

@@ -16,7 +16,11 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil { // they wait more than they work
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if programDir != "" {
+		_ = os.RemoveAll(programDir)
+	}
+	os.Exit(code)
 }
 
 // crowdSize is how many hosts there are for those that go on beside each other.

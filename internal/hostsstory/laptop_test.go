@@ -27,6 +27,7 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	programDir = dir
 	exe := filepath.Join(dir, "dlwb")
 	build := exec.Command("make", "-C", "../..", "build", "BIN="+exe)
 	build.Env = append(os.Environ(), "GOFLAGS=", "MAKEFLAGS=")
@@ -35,6 +36,9 @@ var program = sync.OnceValues(func() (string, error) {
 	}
 	return exe, nil
 })
+
+// programDir is where it lies, until TestMain removes it; empty: it was not built.
+var programDir string
 
 // laptop is somebody's machine: a home, a project, and real hosts.
 type laptop struct {

@@ -59,7 +59,7 @@ func Images(t testing.TB) (env []string) {
 	fill(t, root)
 	fillPython(t, root)
 	configure(t, dir)
-	t.Cleanup(func() { podman(t, "rm", "--force", "--time", "0", "--all") })
+	t.Cleanup(func() { removeContainers(t) })
 	tar := filepath.Join(dir, "root.tar")
 	out, err := exec.Command("tar", "-C", root, "-cf", tar, ".").CombinedOutput()
 	if err != nil {
@@ -107,11 +107,28 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// removeContainers removes all containers. One that podman's own clean-up removes at the
+// same time is an error to it, and is looked for again.
+func removeContainers(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		c := exec.Command("podman", "rm", "--force", "--time", "0", "--all")
+		c.Dir = "/"
+		out, err := c.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("podman rm --all: %v: %s", err, out)
+		}
+	}
+}
+
 // removeAll removes a directory in which podman's own clean-up, which the end of a
 // container starts, may still write a file.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
-	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return err

@@ -20,8 +20,9 @@ func TestAJobOfSlurmByKeys(t *testing.T) {
 	script(t)
 	program := overlay.Build(t, nil)
 	d := newDesk(t, Up(t, "-n", "2", "-g", "2"), program)
-	const soon, late = 20 * time.Second, 90 * time.Second
-	d.profile("slurm", "count: 2, partition: gpu, gpus: 1", "engine: plain, command: train.py 1.5")
+	const soon, late = time.Minute, 3 * time.Minute
+	// It stays at its tenth step, whose lines are all on the screen, until it is taken down.
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 1", "engine: plain, command: train.py 0.5 "+d.until())
 	x := (&jobstory.Project{T: t, Program: program, Dir: d.dir, Env: d.env}).Terminal()
 	x.Press(program+" --theme dark; echo code $?", "Enter")
 	x.See(soon, "› home", "R")

@@ -58,7 +58,10 @@ func sweeps(t *testing.T, d *desk) {
 			t.Logf("the first sweep said\n%s", text)
 		}
 	})
-	d.await("a trial is through", 2*time.Minute, func() bool { return strings.Contains(d.must("sweep", "--show"), " done ") })
+	d.await("a trial is through", 4*time.Minute, func() bool {
+		out, err := d.try("sweep", "--show") // it may not have begun
+		return err == nil && strings.Contains(out, " done ")
+	})
 	_ = first.Process.Kill()
 	_ = first.Wait()
 	d.must("sweep", "--plain")

@@ -62,13 +62,15 @@ func keptLogin(t *testing.T, d *desk) {
 		}
 	}
 	d.env = append(d.env, "DLWB_SSH_CONFIG="+conf, "SSH_AUTH_SOCK=")
-	d.profile("slurm", "count: 2, partition: gpu, login: 'ssh:tiger'", "engine: plain, command: train.py 0.1")
+	d.profile("slurm", "count: 2, partition: gpu, login: 'ssh:tiger'", "engine: plain, command: train.py 0.1 "+d.until())
 	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "Permission denied") || !strings.Contains(out, "a connection that your own ssh keeps open") {
 		t.Errorf("without a connection: %v\n%s", err, out)
 	}
 	must(t, "ssh", "-F", conf, "-i", server.KeyFile, "-o", "ControlMaster=yes", "-o", "LogLevel=ERROR", "-fN", "tiger")
 	t.Cleanup(func() { _ = exec.Command("ssh", "-F", conf, "-O", "exit", "tiger").Run() })
-	before := strings.Count(server.Log(), "Accepted publickey ")
+	logins := func() int { return strings.Count(server.Log(), "Accepted publickey ") }
+	d.await("the login is in the server's log", time.Minute, func() bool { return logins() > 0 })
+	before := logins()
 	if out := d.must("offers", "--provider", "slurm", "--login", "ssh:tiger"); !strings.Contains(out, "a100") {
 		t.Errorf("%s", out)
 	}
@@ -76,13 +78,14 @@ func keptLogin(t *testing.T, d *desk) {
 	if out := d.must("exec", "jobs", "--", "uname", "-n"); !strings.Contains(out, "node1 | n2") {
 		t.Errorf("exec says\n%s", out)
 	}
+	d.letGo()
 	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
 		t.Errorf("%s: %s", word, cause)
 	}
 	if out := d.must("down", "jobs", "--plain"); !strings.Contains(out, "everything is gone") || !strings.Contains(out, "tiger:"+server.Home) {
 		t.Errorf("%s", out)
 	}
-	if after := strings.Count(server.Log(), "Accepted publickey "); before != 1 || after != 1 {
+	if after := logins(); before != 1 || after != 1 {
 		t.Errorf("there were %d logins, and then %d", before, after)
 	}
 }
@@ -144,11 +147,11 @@ func unnamed(t *testing.T, d *desk) {
 	d.wraps(`case "$*" in *--test-only*) exec "$real" "$@" ;; esac
 "$real" "$@" >/dev/null; echo "*** your job is on its way ***"`)
 	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py 0.02")
-	before := len(jobs(""))
+	before := lastJob()
 	if out := d.must("run", "--plain"); !strings.Contains(out, "every rank ended with code 0") {
 		t.Errorf("%s", out)
 	}
-	if handed := len(jobs("")) - before; handed != 1 {
+	if handed := jobsSince(before); handed != 1 {
 		t.Errorf("%d jobs were handed in", handed)
 	}
 	d.clean()
@@ -162,23 +165,16 @@ func hidden(t *testing.T, d *desk) {
 	}
 	cancel := func() { _ = exec.Command("scancel", ids...).Run() }
 	t.Cleanup(cancel)
-	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", ids[0]), "RUNNING") })
+	d.await("the nodes are taken", time.Minute, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", ids[0]), "RUNNING") })
 	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.02")
 	d.must("run", "--plain", "--detach")
-	said := &strings.Builder{}
-	c := d.command("attach", "jobs", "--plain")
-	c.Stdout = said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	d.await("it waits", 30*time.Second, func() bool { return len(jobs("PENDING")) == 1 })
-	time.Sleep(3 * time.Second) // it has looked at the queue by then, and says so below
+	said, wait := d.attached()
+	d.await("why it waits is told", 90*time.Second, func() bool {
+		return strings.Contains(said(), "(Priority") || strings.Contains(said(), "(Resources")
+	})
 	cancel()
-	if err := c.Wait(); err != nil || !strings.Contains(said.String(), "every rank ended with code 0") {
-		t.Errorf("%v\n%s", err, said)
-	}
-	if !strings.Contains(said.String(), "(Priority") && !strings.Contains(said.String(), "(Resources") || strings.Contains(said.String(), "place ") {
-		t.Errorf("where it waits is told so:\n%s", said)
+	if err := wait(); err != nil || !strings.Contains(said(), "every rank ended with code 0") || strings.Contains(said(), "place ") {
+		t.Errorf("%v\n%s", err, said())
 	}
 	d.clean()
 }
@@ -208,7 +204,7 @@ func imaged(t *testing.T, d *desk) {
 }
 
 func unaccounted(t *testing.T, d *desk) {
-	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.5")
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.1 "+d.until())
 	wait := d.started()
 	must(t, "scancel", append([]string{"--partition=gpu"}, jobs("RUNNING")...)...)
 	if word, cause, _ := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "was cancelled by somebody with scancel, not by dlwb") {

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // scriptVar names the script; without it, it lies beside the repository.
@@ -52,23 +55,72 @@ func Up(t testing.TB, options ...string) (shared string) {
 	t.Setenv("SLURMRIG_DIR", dir)
 	dismiss := guard(t, sh)
 	t.Cleanup(func() {
-		must(t, sh, "down")
+		down(t, sh)
 		dismiss()
 	})
+	// Tests count the jobs that there were, and Slurm would forget them after a minute.
+	// The ranks of a job meet at a port that is made of its number, which is another one
+	// for each Slurm of this machine.
+	options = append(slices.Clone(options), "-x", "MinJobAge=3600", "-x", fmt.Sprint("FirstJobId=", 1+rand.N(9000)))
+	// The script gives each daemon half a minute at most, and its ports may be taken
+	// between the look at them and their use: on a busy machine it is tried again.
 	for try := 1; ; try++ {
-		port := 20000 + 20*rand.N(600)
-		out, err := exec.Command(sh, append([]string{"up", "-p", fmt.Sprint(port)}, options...)...).CombinedOutput()
+		out, err := command(sh, append([]string{"up", "-p", fmt.Sprint(freePorts(t))}, options...)...).CombinedOutput()
 		if err == nil {
 			break
 		}
-		// The script gives its nodes half a minute, which is short on a busy machine.
-		if !strings.Contains(string(out), "nodes not idle") || try == 3 {
-			t.Fatalf("%s up: %v\n%s", sh, err, out)
+		if log, _ := os.ReadFile(filepath.Join(dir, "log", "slurmctld")); try == 3 {
+			t.Fatalf("Slurm did not come up: %v: %s\nits controller: %s", err, out, log)
 		}
-		must(t, sh, "down")
+		t.Logf("Slurm did not come up, and is tried again: %v: %s", err, out)
+		down(t, sh)
 	}
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 	return base
+}
+
+// portsOfRig are how many ports a rig may take, from its first on.
+const portsOfRig = 20
+
+// freePorts is the first of so many ports on which nobody listens now: behind those of
+// jobs and of internal/testport, before those that a system gives to whoever connects.
+func freePorts(t testing.TB) int {
+	t.Helper()
+	for range 200 {
+		first := 30000 + portsOfRig*rand.N(130)
+		if allFree(first) {
+			return first
+		}
+	}
+	t.Fatalf("nowhere are there %d free ports", portsOfRig)
+	return 0
+}
+
+func allFree(first int) bool {
+	for port := range portsOfRig {
+		l, err := net.Listen("tcp", fmt.Sprint(":", first+port))
+		if err != nil {
+			return false
+		}
+		_ = l.Close()
+	}
+	return true
+}
+
+// down ends the rig. What was killed may still have written a file when its directory
+// was removed, which is then not empty: it is removed again.
+func down(t testing.TB, sh string) {
+	t.Helper()
+	for try := 1; ; try++ {
+		out, err := command(sh, "down").CombinedOutput()
+		if err == nil {
+			return
+		}
+		if try == 10 {
+			t.Fatalf("slurmrig.sh down: %v: %s", err, out)
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 // Do runs the script on the Slurm that is up: "node n2 off", "ctld kill".
@@ -125,13 +177,17 @@ func script(t testing.TB) string {
 
 func must(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	c := exec.Command(name, args...)
-	c.Dir = "/"
-	out, err := c.CombinedOutput()
+	out, err := command(name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
+}
+
+func command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = "/"
+	return c
 }
 
 // leaveOut leaves a test out, and says why. Where the rigs are asked for

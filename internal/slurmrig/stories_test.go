@@ -3,7 +3,9 @@
 package slurmrig
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // Only the provider is changed: the same series, the same exit code.
@@ -61,7 +65,7 @@ func torchrun(t *testing.T, d *desk) {
 
 // Each is a sentence, within ten seconds, and nothing is handed in.
 func preflight(t *testing.T, d *desk) {
-	before := len(jobs(""))
+	before := lastJob()
 	for _, c := range []struct{ machines, want, next string }{
 		{"partition: gpuu", `there is no partition "gpuu": did you mean "gpu"?`, "gpu, spot"},
 		{"account: lbb", `you have no account "lbb" on this cluster: did you mean "lab"?`, "yours: lab"},
@@ -76,35 +80,50 @@ func preflight(t *testing.T, d *desk) {
 		{"mem: 64G", "0 nodes of partition gpu have what each node is to have", "machines.mem"},
 	} {
 		d.profile("slurm", c.machines, "engine: plain, command: train.py 1")
-		began := time.Now()
-		out, err := d.try("run", "--plain")
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s: it took %v", c.machines, took)
-		}
-		if err == nil || !strings.Contains(out, c.want) || !strings.Contains(out, c.next) {
-			t.Errorf("%s: %v\n%s", c.machines, err, out)
-		}
+		inTime(t, c.machines, func() {
+			if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, c.want) || !strings.Contains(out, c.next) {
+				t.Errorf("%s: %v\n%s", c.machines, err, out)
+			}
+		})
 		d.must("down", "--all", "--plain")
 	}
-	if after := len(jobs("")); after != before {
-		t.Errorf("%d jobs were handed in", after-before)
+	if handed := jobsSince(before); handed != 0 {
+		t.Errorf("%d jobs were handed in", handed)
 	}
 	d.profile("slurm", "partition: gpu", "engine: plain, command: train.py 1")
-	refused := func(c *exec.Cmd, want string) {
+	refused := func(command func() *exec.Cmd, want string) {
 		t.Helper()
-		began := time.Now()
-		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), want) || time.Since(began) > 10*time.Second {
-			t.Errorf("%v: %v\n%s", time.Since(began), err, out)
-		}
+		inTime(t, want, func() {
+			if out, err := command().CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("%v, not %q:\n%s", err, want, out)
+			}
+		})
 		_, _ = d.try("down", "--all", "--plain")
 	}
-	unshared := d.command("run", "--plain")
-	unshared.Env = append(unshared.Env, "HOME="+d.base+"/rig/local")
-	refused(unshared, "the home directory is not shared: node n")
-	refused(without(t, d, "sbatch"), "there is no sbatch on the PATH of a login there")
+	refused(func() *exec.Cmd {
+		c := d.command("run", "--plain")
+		c.Env = append(c.Env, "HOME="+d.base+"/rig/local")
+		return c
+	}, "the home directory is not shared: node n")
+	refused(func() *exec.Cmd { return without(t, d, "sbatch") }, "there is no sbatch on the PATH of a login there")
 	if out := d.must("plan"); !strings.Contains(out, "#SBATCH --partition=gpu") || !strings.Contains(out, "srun --nodes") || !strings.Contains(out, "expects the job to begin at") {
 		t.Errorf("the plan does not show the script:\n%s", out)
 	}
+}
+
+// inTime holds that something takes ten seconds at most. The machine may be busy with
+// something else for a while, but not each time.
+func inTime(t *testing.T, what string, do func()) {
+	t.Helper()
+	took := time.Duration(0)
+	for range 5 {
+		began := time.Now()
+		do()
+		if took = time.Since(began); took <= 10*time.Second {
+			return
+		}
+	}
+	t.Errorf("%s: it took %v", what, took)
 }
 
 // What can be had is told as the cluster has it now, and as its scheduler expects.
@@ -145,12 +164,12 @@ func offered(t *testing.T, d *desk) {
 	}
 	holds := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--gres=gpu:2", "--time=30", "--output=/dev/null", "--wrap=sleep 300"))
 	t.Cleanup(func() { _ = exec.Command("scancel", holds).Run() })
-	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
+	d.await("the nodes are taken", time.Minute, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
 	q = ask()["gpu"].Queue
 	if q.FreeNodes != 0 || q.FreeGPUs != 0 || q.BeginsIn == nil || *q.BeginsIn < 1200 || *q.BeginsIn > 2400 {
 		t.Errorf("while its nodes are taken: %+v", q)
 	}
-	if out := d.must("offers", "--provider", "slurm", "--gpu", "A100", "--gpus", "2"); !strings.Contains(out, "2 × a100") || !strings.Contains(out, "0 of 6") || !strings.Contains(out, "in 30m") && !strings.Contains(out, "in 29m") {
+	if out := d.must("offers", "--provider", "slurm", "--gpu", "A100", "--gpus", "2"); !strings.Contains(out, "2 × a100") || !strings.Contains(out, "0 of 6") || !regexp.MustCompile(`in (30|2\d)m`).MatchString(out) {
 		t.Errorf("%s", out)
 	}
 	if out := d.must("offers", "--provider", "slurm", "--gpu", "H100"); !strings.Contains(out, "has such nodes") || !strings.Contains(out, "gpu, spot") {
@@ -175,18 +194,20 @@ func without(t *testing.T, d *desk, missing string) *exec.Cmd {
 
 // A command beside the ranks, telemetry, a port, and what the run has written.
 func entered(t *testing.T, d *desk) {
-	d.write("train.py", `import http.server, os, threading
+	d.write("train.py", `import http.server, os, sys, threading, time
 os.makedirs(os.environ["DLWB_RESULTS"], exist_ok=True)
 open(os.environ["DLWB_RESULTS"] + "/from-rank-" + os.environ["RANK"], "w").write("here")
 class Hello(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers(); self.wfile.write(os.uname().nodename.encode())
-        if self.path == "/end": threading.Thread(target=server.shutdown).start()
-server = http.server.HTTPServer(("127.0.0.1", 18080 + int(os.environ["RANK"])), Hello)
+rank = int(os.environ["RANK"])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1 + rank])), Hello)
+threading.Thread(target=server.serve_forever, daemon=True).start()
 for step in range(1, 4): print(f"step {step}/40 loss 1", flush=True)
-if os.environ["RANK"] == "0": server.serve_forever()
+while not os.path.exists(sys.argv[3]): time.sleep(0.1)
 `)
-	d.profile("slurm", "count: 2, partition: gpu, gpus: 1", "engine: plain, command: train.py")
+	port := testport.Free(t)
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 1", fmt.Sprintf("engine: plain, command: train.py %d %d %s", port, testport.Free(t), d.until()))
 	wait := d.started()
 	if out := d.must("exec", "jobs", "--", "uname", "-n"); !strings.Contains(out, "node0 | n1") || !strings.Contains(out, "node1 | n2") {
 		t.Errorf("exec says\n%s", out)
@@ -194,7 +215,7 @@ if os.environ["RANK"] == "0": server.serve_forever()
 	if out := d.must("exec", "jobs", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES of $SLURM_JOB_ID"); !strings.Contains(out, "node0 | 0 of ") {
 		t.Errorf("exec says\n%s", out)
 	}
-	forward := d.command("forward", "jobs", "18080", "--plain")
+	forward := d.command("forward", "jobs", fmt.Sprint(port), "--plain")
 	out, err := forward.StdoutPipe()
 	if err == nil {
 		err = forward.Start()
@@ -202,24 +223,25 @@ if os.environ["RANK"] == "0": server.serve_forever()
 	if err != nil {
 		t.Fatal(err)
 	}
-	buf := make([]byte, 4096)
-	n, _ := out.Read(buf)
-	address := regexp.MustCompile(`http://[^\s]+`).FindString(string(buf[:n]))
-	got, err := exec.Command("curl", "-sSL", "--max-time", "20", "--cookie", "", address).CombinedOutput()
-	if err != nil || string(got) != "n1" {
-		t.Errorf("%s says %q, %v (%s)", address, got, err, buf[:n])
+	late := time.AfterFunc(2*time.Minute, func() { _ = forward.Process.Kill() })
+	address := ""
+	for lines := bufio.NewScanner(out); address == "" && lines.Scan(); {
+		address = regexp.MustCompile(`http://[^\s]+`).FindString(lines.Text())
 	}
+	got, err := exec.Command("curl", "-sSL", "--max-time", "60", "--cookie", "", address).CombinedOutput()
+	if err != nil || string(got) != "n1" {
+		t.Errorf("%s says %q, %v", address, got, err)
+	}
+	late.Stop()
 	_ = forward.Process.Kill()
 	_ = forward.Wait()
-	d.must("exec", "--node", "0", "jobs", "--", "python3", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:18080/end')")
-	told := wait()
-	if word, cause, _ := verdict(t, told); word != "succeeded" {
-		t.Errorf("%s: %s", word, cause)
-	}
 	for _, node := range []string{"0", "1"} {
-		if !regexp.MustCompile(`"event":"sample".*"node":` + node).MatchString(told) {
-			t.Errorf("node %s told no telemetry", node)
-		}
+		sample := regexp.MustCompile(`"event":"sample".*"node":` + node)
+		d.await("node "+node+" tells its telemetry", 2*time.Minute, func() bool { return sample.MatchString(d.said()) })
+	}
+	d.letGo()
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
 	}
 	for _, name := range []string{"from-rank-0", "from-rank-1"} {
 		if found, _ := filepath.Glob(filepath.Join(d.at, "state/runs/*/results/*/"+name)); len(found) != 1 {
@@ -237,14 +259,15 @@ func failing(t *testing.T, d *desk) {
 		{"sys.exit(66)", "failed", "rank 1 on node1 exited with code 66"}, // a code that the script has too
 		{"os.kill(os.getpid(), 9)", "killed", "rank 1 on node1 was killed by SIGKILL"},
 	} {
-		d.write("train.py", strings.Replace(trains, "    time.sleep", "    if rank == 1 and step == 5: "+c.end+"\n    time.sleep", 1))
+		// Rank 0 would go on for as long as the job may.
+		d.write("train.py", strings.Replace(trains, "    time.sleep", "    if rank == 1 and step == 5: "+c.end+"\n    if step == 5: time.sleep(1000)\n    time.sleep", 1))
 		d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.2")
 		began := time.Now()
 		out, _ := d.try("run", "--json")
 		if word, cause, _ := verdict(t, out); word != c.word || !strings.Contains(cause, c.cause) {
 			t.Errorf("%s: %s, %s", c.end, word, cause)
 		}
-		if took := time.Since(began); took > 25*time.Second {
+		if took := time.Since(began); took > 5*time.Minute {
 			t.Errorf("%s: the others went on for %v", c.end, took)
 		}
 	}
@@ -252,7 +275,7 @@ func failing(t *testing.T, d *desk) {
 }
 
 func cancelled(t *testing.T, d *desk) {
-	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.5")
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.1 "+d.until())
 	wait := d.started()
 	d.must("stop", "jobs", "--plain")
 	if word, cause, code := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "stopped by request") || code != 130 {
@@ -273,26 +296,40 @@ func queueing(t *testing.T, d *desk) {
 	holds := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 300"))
 	cancel := func() { _ = exec.Command("scancel", holds).Run() }
 	t.Cleanup(cancel)
-	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
+	d.await("the nodes are taken", time.Minute, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
 	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.05")
 	d.must("run", "--plain", "--detach")
-	out, err := os.CreateTemp(t.TempDir(), "said")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	c := d.command("attach", "jobs", "--plain")
-	c.Stdout = out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
-	d.await("why it waits is told", 30*time.Second, func() bool {
+	said, wait := d.attached()
+	d.await("why it waits is told", 90*time.Second, func() bool {
 		return strings.Contains(said(), "place 1 of 1; the nodes that it needs are busy (Resources")
 	})
 	cancel()
-	if err := c.Wait(); err != nil || !strings.Contains(said(), "every rank ended with code 0") {
+	if err := wait(); err != nil || !strings.Contains(said(), "every rank ended with code 0") {
 		t.Errorf("%v\n%s", err, said())
 	}
 	d.clean()
+}
+
+// attached is a dlwb that watches a run which somebody began, what it has said so far, and
+// its end.
+func (d *desk) attached() (said func() string, wait func() error) {
+	d.t.Helper()
+	out, err := os.CreateTemp(d.t.TempDir(), "said")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c := d.command("attach", "jobs", "--plain")
+	c.Stdout, c.Stderr = out, out
+	if err := c.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	d.t.Cleanup(func() { _ = c.Process.Kill(); _ = out.Close() })
+	said = func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
+	wait = func() error {
+		defer time.AfterFunc(8*time.Minute, func() { _ = c.Process.Kill() }).Stop()
+		return <-ended
+	}
+	return said, wait
 }

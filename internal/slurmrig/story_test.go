@@ -28,9 +28,12 @@ type desk struct {
 	base, home, dir, at string
 	program             string
 	env                 []string
+	said                func() string       // what the run that was started last has said
 	user                *syscall.Credential // nil: who runs the test
 }
 
+// trains takes the seconds of a step and, where it is not to go beyond its tenth before
+// the test lets it go, the path of a file that is there from then on.
 const trains = `import os, sys, time
 rank = int(os.environ["RANK"])
 print("rank", rank, "of", os.environ["WORLD_SIZE"], "on", os.uname().nodename, "GPUs", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
@@ -38,8 +41,19 @@ for step in range(1, 41):
     if rank == 0:
         print(f"step {step}/40 loss {4 / step:.4f}", flush=True)
     time.sleep(float(sys.argv[1]))
+    while step == 10 and len(sys.argv) > 2 and not os.path.exists(sys.argv[2]): time.sleep(0.1)
 print("rank", rank, "is through", flush=True)
 `
+
+// until is the file that a training of the desk waits for.
+func (d *desk) until() string { return filepath.Join(d.at, "go") }
+
+func (d *desk) letGo() {
+	d.t.Helper()
+	if err := os.WriteFile(d.until(), nil, 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
 
 func newDesk(t *testing.T, base, program string) *desk {
 	t.Helper()
@@ -181,17 +195,25 @@ func (d *desk) started() (wait func() string) {
 	if err := c.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait(); _ = out.Close() })
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = c.Wait() }()
+	d.t.Cleanup(func() { _ = c.Process.Kill(); <-ended; _ = out.Close() })
 	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
-	d.await("the run prints", 2*time.Minute, func() bool {
-		if c.ProcessState != nil {
-			d.t.Fatalf("dlwb ended:\n%s", said())
+	d.said = said
+	d.await("the run prints", 3*time.Minute, func() bool {
+		printed := len(d.logs(0)) > before && strings.Contains(d.stored(0), "step 3/40")
+		select {
+		case <-ended:
+			if !printed {
+				d.t.Fatalf("dlwb ended:\n%s", said())
+			}
+		default:
 		}
-		return len(d.logs(0)) > before && strings.Contains(d.stored(0), "step 3/40")
+		return printed
 	})
 	return func() string {
-		defer time.AfterFunc(4*time.Minute, func() { _ = c.Process.Kill() }).Stop()
-		_ = c.Wait()
+		defer time.AfterFunc(8*time.Minute, func() { _ = c.Process.Kill() }).Stop()
+		<-ended
 		return said()
 	}
 }

@@ -86,9 +86,9 @@ func inputEnds(t *testing.T, m Machine) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = start(t, m, fmt.Sprintf("i=0; until rmdir %s 2>/dev/null || [ $i = 200 ]; do i=$((i+1)); sleep 0.1; done; echo $i", dir))
+	c = start(t, m, fmt.Sprintf("i=0; until rmdir %s 2>/dev/null || [ $i = 600 ]; do i=$((i+1)); sleep 0.1; done; echo $i", dir))
 	defer func() { _ = c.Close() }()
-	if out, err := io.ReadAll(c); err != nil || strings.TrimSpace(string(out)) == "200" || len(out) == 0 {
+	if out, err := io.ReadAll(c); err != nil || strings.TrimSpace(string(out)) == "600" || len(out) == 0 {
 		t.Errorf("its input did not end: %q, %v: %s", out, err, c.Said())
 	}
 }
