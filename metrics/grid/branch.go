@@ -2,11 +2,17 @@ package grid
 
 import "strings"
 
-// BehindBranch is a line without the one wall that it begins with, as lines of one
-// message have it: "│   loss = 0.5" below "┌ Info: epoch 1".
+// BehindBranch is a line without the wall that it begins with, as lines of one message have it,
+// "│   loss = 0.5" below "┌ Info: epoch 1", or without the branches of a tree, whose leaves are
+// left as far indented as they hang: "├── Train", "│   └── Loss = 0.5".
 func BehindBranch(line string) string {
-	if len(line) < 4 || line[0] != 0xe2 {
+	if len(line) < 4 || line[0] != 0xe2 && line[0] != ' ' {
 		return line
+	}
+	if at := strings.Index(line, "── "); at > 0 && at < deepestTree {
+		if from := strings.TrimRight(line[:at], "├└│ \u00a0"); from == "" {
+			return line[at+len("──"):]
+		}
 	}
 	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
 		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, Walls) {
@@ -15,6 +21,9 @@ func BehindBranch(line string) string {
 	}
 	return line
 }
+
+// deepestTree is how far in bytes the branches of a tree reach that are looked at.
+const deepestTree = 48
 
 // BehindDots is a line without the dots that it begins with where something was
 // told of, one by one, before it.
