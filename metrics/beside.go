@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -69,7 +70,7 @@ func (s *scanner) coupled(start, end int) int {
 	if s.phrase < start && end < len(s.line) && strings.IndexByte(s.line[start:end], '/') < 0 {
 		start = s.phrase
 	}
-	c, ok := remark.Coupled(s.line, start, end, func(word string) bool { return splits[word] != "" })
+	c, ok := remark.Coupled(s.line, start, end, func(word string) string { return cmp.Or(splits[word], shortSplits[word]) })
 	if !ok {
 		return 0
 	}

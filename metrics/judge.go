@@ -80,7 +80,7 @@ func (s *scanner) judged() []value {
 }
 
 // settingsWords say of the braces behind them that they hold what was set.
-var settingsWords = set("parameters params hyperparameters hparams config args settings")
+var settingsWords = set("parameters params hyperparameters hparams config args settings configuration setting")
 
 // counts reports whether the line has said where the run is, in a unit.
 func (s *scanner) counts(u unit) bool {

@@ -317,7 +317,7 @@ func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 		return false
 	}
 	v.blank, v.paired = sep == ' ', sep == ','
-	return !(v.blank && remark.Names(line, start)) && s.value(start, named, *v)
+	return !(v.blank && (remark.Names(line, start) || lexis.RowOf(line, v.Next) || line[start:named] == "learn")) && s.value(start, named, *v)
 }
 
 func (s *scanner) value(start, end int, v value) bool {

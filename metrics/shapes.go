@@ -111,6 +111,9 @@ func owned(line string, i int) bool {
 	}
 	word := strings.ToLower(at[start:])
 	u, _ := unitOf(word)
+	if settingsWords[word] { // "Config 3: lr=0.1"
+		return true
+	}
 	return word != "" && u == noUnit && classify(word) != unknown
 }
 

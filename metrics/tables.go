@@ -47,7 +47,7 @@ type row struct {
 
 // firstColumns are what the first column of a table of results is called.
 var firstColumns = map[string]unit{
-	"epoch": unitEpoch, "epochs": unitEpoch, "e": unitEpoch, "iter": unitStep, "iteration": unitStep, "step": unitStep, "steps": unitStep, "round": unitStep,
+	"epoch": unitEpoch, "epochs": unitEpoch, "e": unitEpoch, "iter": unitStep, "iteration": unitStep, "step": unitStep, "steps": unitStep, "round": unitStep, "it": unitStep, "it.": unitStep,
 	"#": unitStep, "class": noUnit, "classes": noUnit,
 }
 
@@ -389,7 +389,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
 	for i, cell := range got {
 		c := t.columns[i]
-		if c.unit != noUnit {
+		if c.unit != noUnit && strings.Trim(cell, "-") != "" {
 			n, next, ok := ofTotal(cell, 0)
 			if !ok || next != len(strings.TrimSuffix(cell, ":")) {
 				return found{}, false

@@ -207,7 +207,7 @@ func StandsAlone(line string, i int) bool {
 	case ',': // in 0,345 it stands for the point
 		return !IsDigit(after)
 	case '.': // the end of a sentence
-		return after == ' ' || after == '.'
+		return after == ' ' || after == '.' && !(i+2 < len(line) && (IsDigit(line[i+2]) || line[i+2] == '-')) // not -20.8..-0.04
 	case '(': // 0.5(0.6): the average is behind it
 		return isMean(line, i)
 	case 0xe2: // an arrow, a bullet, an ellipsis

@@ -21,8 +21,8 @@ type Couple struct {
 }
 
 // Coupled reads a couple whose first word, "mean/median" or "Loss", stands at start up to end.
-// isData tells the words for the data that a value is of.
-func Coupled(line string, start, end int, isData func(string) bool) (c Couple, ok bool) {
+// data is the data that a word says a value is of, "" of any other word.
+func Coupled(line string, start, end int, data func(string) string) (c Couple, ok bool) {
 	noun, list := "", line[start:end]
 	at := end
 	if strings.IndexByte(list, '/') > 0 {
@@ -45,8 +45,11 @@ func Coupled(line string, start, end int, isData func(string) bool) (c Couple, o
 		return c, false
 	}
 	for i, part := range parts {
-		if parts[i] = strings.TrimSpace(part); !isData(strings.ToLower(parts[i])) && !sides[strings.ToLower(parts[i])] {
+		part = strings.ToLower(strings.TrimSpace(part))
+		if parts[i] = data(part); parts[i] == "" && !sides[part] {
 			return c, false
+		} else if parts[i] == "" {
+			parts[i] = part
 		}
 	}
 	for at < len(line) && (line[at] == ' ' || line[at] == ':' || line[at] == '=') {
