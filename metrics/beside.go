@@ -64,10 +64,11 @@ func (s *scanner) bracketed(start, end int) int {
 // coupled reads values whose names share words: "mean/median reward 12.1/11.8", "Loss (Train/Val) = 0.5 / 0.6"; 0
 // where there are none.
 func (s *scanner) coupled(start, end int) int {
-	if i := strings.IndexByte(s.line[start:min(len(s.line), end+longestName)], '/'); i < 0 || s.line[start+i-1] == ' ' {
+	listed := end < len(s.line) && s.line[end] == ',' && start > 0 && (s.line[start-1] == '(' || s.line[start-1] == '[')
+	if i := strings.IndexByte(s.line[start:min(len(s.line), end+longestName)], '/'); !listed && (i < 0 || s.line[start+i-1] == ' ') {
 		return 0
 	}
-	if s.phrase < start && end < len(s.line) && strings.IndexByte(s.line[start:end], '/') < 0 {
+	if !listed && s.phrase < start && end < len(s.line) && strings.IndexByte(s.line[start:end], '/') < 0 {
 		start = s.phrase
 	}
 	c, ok := remark.Coupled(s.line, start, end, func(word string) string { return cmp.Or(splits[word], shortSplits[word]) })

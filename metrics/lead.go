@@ -89,8 +89,6 @@ func (s *scanner) leads(i int, open bool) (c counter, next int) {
 			return c, 0
 		}
 		i = word + 1
-	} else if !lexis.IsDigit(line[i]) {
-		return c, 0
 	}
 	c, next, ok := ofTotal(line, i)
 	c.unit = unit
@@ -142,21 +140,15 @@ func (s *scanner) pair(at int) int {
 		return 0
 	}
 	epoch, next, ok := ofTotal(line, lexis.InBracket(line, at))
-	if ok && epoch.total == 0 && strings.HasPrefix(line[next:], ": ") { // [0: 10/100]
-		step, end, ok := ofTotal(line, lexis.SkipBlanks(line, next+1))
-		if !ok || step.total == 0 || end >= len(line) || line[end] != ']' {
-			return 0
-		}
-		epoch.unit, step.unit, step.inEpoch = unitEpoch, unitStep, true
-		s.found.counters = append(s.found.counters, epoch, step)
-		s.mark("[")
-		s.phrase = end + 1
-		return end + 1
-	}
-	if !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[' {
+	switch {
+	case ok && epoch.total == 0 && strings.HasPrefix(line[next:], ": "): // [0: 10/100]
+		at = lexis.SkipBlanks(line, next+1)
+	case !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[':
 		return 0
+	default:
+		at = lexis.InBracket(line, next+1)
 	}
-	step, end, ok := ofTotal(line, lexis.InBracket(line, next+1))
+	step, end, ok := ofTotal(line, at)
 	if !ok || step.total == 0 || end >= len(line) || line[end] != ']' {
 		return 0
 	}

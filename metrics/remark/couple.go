@@ -23,6 +23,9 @@ type Couple struct {
 // Coupled reads a couple whose first word, "mean/median" or "Loss", stands at start up to end.
 // data is the data that a word says a value is of, "" of any other word.
 func Coupled(line string, start, end int, data func(string) string) (c Couple, ok bool) {
+	if start > 0 && (line[start-1] == '(' || line[start-1] == '[') && end < len(line) && line[end] == ',' {
+		return listed(line, start)
+	}
 	noun, list := "", line[start:end]
 	at := end
 	if strings.IndexByte(list, '/') > 0 {
@@ -74,3 +77,34 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 	}
 	return c, lexis.StandsAlone(line, c.Next)
 }
+
+// listed reads names in a bracket and their values in another: "(train_loss, val_loss): (0.5, 0.6)". The first
+// name begins at i.
+func listed(line string, i int) (c Couple, ok bool) {
+	close := strings.IndexAny(line[i:min(len(line), i+mostListed)], ")]")
+	if close < 0 {
+		return c, false
+	}
+	names := strings.Split(line[i:i+close], ",")
+	at := lexis.SkipBlanks(line, i+close+1)
+	if len(names) > mostCoupled || at+2 >= len(line) || line[at] != ':' && line[at] != '=' {
+		return c, false
+	}
+	if at = lexis.SkipBlanks(line, at+1); at == len(line) || line[at] != '(' && line[at] != '[' {
+		return c, false
+	}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		start, end := lexis.NextKey(name, 0)
+		f, isNumber := lexis.Number(line, lexis.SkipBlanks(line, at+1))
+		if start != 0 || end != len(name) || !isNumber || !f.Real || f.Next == len(line) || strings.IndexByte(",)]", line[f.Next]) < 0 {
+			return c, false
+		}
+		c.Names, c.At, c.Next = append(c.Names, name), append(c.At, f.Start), f.Next+1
+		at = f.Next
+	}
+	return c, line[at] != ','
+}
+
+// mostListed bounds the names in a bracket.
+const mostListed = 64
