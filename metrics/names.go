@@ -252,7 +252,7 @@ func cutSplit(printed string) (split, base string) {
 	lower := strings.ToLower(printed)
 	if cut := strings.IndexAny(lower, "_/-."); cut > 0 && cut+1 < len(lower) {
 		if split = splits[lower[:cut]]; split != "" {
-			return split, printed[cut+1:]
+			return split, strings.TrimPrefix(printed[cut+1:], "-") // Val.-Verlust
 		}
 		if split = shortSplits[lower[:cut]]; split != "" && classify(lower[cut+1:]) == score {
 			return split, printed[cut+1:]

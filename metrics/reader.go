@@ -267,7 +267,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(rest)))
+	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(grid.BehindGauge(rest))))
 	if rest == "" || r.passedOver() {
 		return true
 	}

@@ -43,3 +43,30 @@ func Column(cell string) string {
 	}
 	return cell
 }
+
+// BehindGauge is a line without the gauge that it begins with, where a row or the header of a table
+// stands behind it: "[ 25%      ]     1      0.8657", "[------------] Epoch      Train log_loss".
+func BehindGauge(line string) string {
+	if len(line) < 8 || line[0] != '[' {
+		return line
+	}
+	close := strings.IndexByte(line, ']')
+	if close < 4 || strings.Trim(line[1:close], " -=>#.0123456789%") != "" || strings.Trim(line[1:close], " 0123456789") == "" {
+		return line
+	}
+	rest := strings.TrimLeft(line[close+1:], " ")
+	first, behind, ok := strings.Cut(rest, " ")
+	if !ok || len(rest) == len(line)-close-1 || behind == "" || behind[0] != ' ' || !isTop(line[1:close], first) {
+		return line
+	}
+	return rest
+}
+
+// isTop reports whether the first cell behind a gauge is one of a header, above which the gauge is
+// empty, or of a row, a count.
+func isTop(gauge, cell string) bool {
+	if strings.IndexByte(gauge, '%') < 0 {
+		return strings.Trim(gauge, "-") == "" && strings.Trim(cell, "0123456789") == cell
+	}
+	return strings.Trim(cell, "0123456789") == ""
+}
