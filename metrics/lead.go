@@ -91,7 +91,7 @@ func (s *scanner) leads(i int, open bool) (c counter, next int) {
 		i = word + 1
 	}
 	c, next, ok := ofTotal(line, i)
-	c.unit = unit
+	c.unit, c.vague = unit, !open
 	switch {
 	case !ok || next+1 >= len(line) || c.total > 0 && c.n > c.total:
 	case line[next+1] == ' ' && (open && line[next] == ']' || !open && line[next] == ':' && c.total > 0):
