@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/decimal"
 	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/screen"
@@ -317,7 +318,7 @@ func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
 	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
 		v := f.values[0]
-		if i := indexOf(p.values, strings.TrimPrefix(v.show, "average_")); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
+		if i := indexOf(p.values, strings.TrimPrefix(v.show, "average_")); i >= 0 && (sameValue(v.Value, p.values[i].Value) || decimal.RoundsTo(v.Value, p.values[i].Value)) {
 			f.values = f.values[:0]
 		}
 		return
@@ -330,7 +331,7 @@ func (p *bars) repeated(f *found) {
 		if i < 0 {
 			i = indexOf(f.values, "train/"+b.show)
 		}
-		return i >= 0 && (sameValue(f.values[i].Value, b.Value) || roundsTo(f.values[i].Value, b.Value))
+		return i >= 0 && (sameValue(f.values[i].Value, b.Value) || decimal.Rounds(f.values[i].Value, b.Value))
 	})
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 // there is none.
 func (s *scanner) bracketed(start, end int) int {
 	line := s.line
+	if next := s.coupled(start, end); next > 0 {
+		return next
+	}
 	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
 	named, split, average := end, "", false
 	if own { // the data alone: what the value before was is said of these
@@ -55,6 +59,30 @@ func (s *scanner) bracketed(start, end int) int {
 		s.found.values[len(s.found.values)-1].splitLast = true
 	}
 	return s.behind(v.Next)
+}
+
+// coupled reads values whose names share words: "mean/median reward 12.1/11.8", "Loss (Train/Val) = 0.5 / 0.6"; 0
+// where there are none.
+func (s *scanner) coupled(start, end int) int {
+	listed := end < len(s.line) && s.line[end] == ',' && start > 0 && (s.line[start-1] == '(' || s.line[start-1] == '[')
+	if i := strings.IndexByte(s.line[start:min(len(s.line), end+longestName)], '/'); !listed && (i < 0 || s.line[start+i-1] == ' ') {
+		return 0
+	}
+	if !listed && s.phrase < start && end < len(s.line) && strings.IndexByte(s.line[start:end], '/') < 0 {
+		start = s.phrase
+	}
+	c, ok := remark.Coupled(s.line, start, end, func(word string) string { return cmp.Or(splits[word], shortSplits[word]) })
+	if !ok {
+		return 0
+	}
+	for i, name := range c.Names {
+		f, _ := lexis.Number(s.line, c.At[i])
+		if v := known(s.names.term(name, s.sticky), f); v.kind >= weak && v.show != "" {
+			s.found.values = append(s.found.values, v)
+			s.mark(v.show)
+		}
+	}
+	return c.Next
 }
 
 // beforeKept leaves the values that stand before a sentence about a model that was

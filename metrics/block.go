@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/decimal"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
@@ -68,7 +69,7 @@ func (r *Reader) said(key, value string) {
 		}
 		return
 	}
-	if s := r.series[v.show]; s != nil && s.ordinal > 0 && (sameValue(s.last.Value, v.Value) || roundsTo(s.last.Value, v.Value)) {
+	if s := r.series[v.show]; s != nil && s.ordinal > 0 && (sameValue(s.last.Value, v.Value) || decimal.RoundsTo(s.last.Value, v.Value)) {
 		return
 	}
 	r.rule = "summary"

@@ -21,6 +21,8 @@ type counter struct {
 	bare     bool // no word says what it counts
 	leads    bool // it is the first thing that its line says
 
+	episodes bool // what it counts has steps itself
+
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
 	at, totalAt int     // where the numbers stand
@@ -70,7 +72,11 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 			at++
 		}
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural)) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	joined := s.joined(key) // num timesteps 880
+	if joined {
+		u, plural = unitStep, false
+	}
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural)) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -79,9 +85,10 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	before := at
 	at = lexis.BehindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
-	c.numbered = at > before
+	c.numbered = at > before || sep == ' ' && ok && strings.HasPrefix(s.line[next:], ": ") // "batch 100: loss 0.5"
 	c.unit = u
-	c.global = isGlobal(key)
+	c.episodes = strings.HasPrefix(key[1:], "pisode")
+	c.global = joined || isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
@@ -100,7 +107,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if opened && next < len(s.line) && s.line[next] == ']' || round {
 		next++
 	}
-	return c, next, endsCount(s.line, next)
+	return c, next, lexis.EndsCount(s.line, next)
 }
 
 // behindEpoch reports whether nothing but a comma stands between an epoch and a
@@ -121,7 +128,7 @@ func (s *scanner) bounds() bool {
 		i = lexis.SkipBlanks(s.line, i+1)
 	}
 	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
-	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
+	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "summary o") || strings.HasPrefix(head, "end of "))
 }
 
 // maxSteps is behind the name of a counter that tells of how much, too:
@@ -151,6 +158,11 @@ func unitOf(key string) (u unit, plural bool) {
 	return unitWords[key], strings.HasSuffix(key, "s")
 }
 
+// joined reports whether the word before a word makes it one that counts through the run: "num timesteps".
+func (s *scanner) joined(key string) bool {
+	return (strings.HasSuffix(key, "steps") || strings.HasSuffix(key, "step")) && (s.before == "num" || s.before == "total" || s.before == "global" || s.before == "env") && isGlobal(s.before+"_"+key)
+}
+
 // isPlural reports whether a word is for several of what counts.
 func isPlural(word string) bool {
 	u, plural := unitOf(word)
@@ -168,29 +180,17 @@ func ofTotal(line string, at int) (c counter, next int, ok bool) {
 	return counter{n: n.N, total: n.Total, at: n.At, totalAt: n.TotalAt, times: n.Times}, next, ok
 }
 
-// endsCount reports whether a counter may end at i: as a value does, or with
-// the colon of "step 20: loss …", or before the next bracket or counter.
-func endsCount(line string, i int) bool {
-	if i >= len(line) {
-		return true
-	}
-	switch line[i] {
-	case ':':
-		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t'
-	case '[', '.':
-		return line[i] == '[' || strings.HasPrefix(line[i:], "..") || i+1 == len(line)
-	case '/':
-		return i+1 < len(line) && lexis.IsLetter(line[i+1])
-	}
-	return lexis.StandsAlone(line, i)
-}
-
 // within reads the steps in an epoch that stand after it: "Epoch: [0][ 10/100]",
 // "Train Epoch: 1 [640/60000 (1%)]", "epoch 001:  10 / 40 ".
 func (s *scanner) within(c counter, next int) int {
 	at := lexis.SkipBlanks(s.line, next)
 	if c.unit != unitEpoch || at >= len(s.line) {
 		return next
+	}
+	if s.line[at] == ':' { // Epoch 1:	[2000/83000]
+		if in := lexis.SkipBlanks(s.line, at+1); in < len(s.line) && s.line[in] == '[' {
+			at = in
+		}
 	}
 	opened := s.line[at] == '['
 	if !opened && s.line[at] != ':' && s.line[at] != '|' {
@@ -272,7 +272,7 @@ func (c *counters) take(found []counter) Axis {
 		if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
-		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+		} else if best < 0 || found[best].episodes && !f.episodes && !f.inEpoch || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
 			best = i
 		}
 	}

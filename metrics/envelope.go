@@ -54,7 +54,7 @@ func unwrapJSON(line string) (inside string, whole, ok bool) {
 			inside, ok = p.text, true
 			continue
 		}
-		if p.text == "" && !strings.Contains(p.key, "/") && classify(strings.ToLower(snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
+		if p.text == "" && !strings.Contains(p.key, "/") && classify(strings.ToLower(lexis.Snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
 			return "", false, false
 		}
 	}

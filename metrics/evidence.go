@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // Confidence is how well it is known that a name with numbers is a metric of the
@@ -111,7 +113,7 @@ func (s *series) lacks() string {
 		return "it came once, and its name does not say that it is a metric"
 	case len(s.held) == 1:
 		return fmt.Sprintf("it came %d times, but never twice in lines of one shape", s.came)
-	case isTimestamp(first) && isTimestamp(last):
+	case lexis.IsTimestamp(first) && lexis.IsTimestamp(last):
 		return "its numbers are a clock's"
 	case still:
 		return fmt.Sprintf("it was %v each time, as a setting is", last)

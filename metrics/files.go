@@ -36,7 +36,7 @@ func (n fileNames) name(printed string) string {
 	// What Ray Tune writes as loss into progress.csv it writes under a name of its
 	// own into the event file beside it.
 	show := tidy(strings.TrimPrefix(strings.TrimSpace(printed), "ray/tune/"))
-	if s := snake(show); s != strings.ToLower(show) && splits[s[:max(0, strings.IndexByte(s, '_'))]] != "" { // trainLoss
+	if s := lexis.Snake(show); s != strings.ToLower(show) && splits[s[:max(0, strings.IndexByte(s, '_'))]] != "" { // trainLoss
 		show = s
 	}
 	if split, base := cutSplit(show); show != "" && split != "" && strings.IndexByte("_/", show[len(show)-len(base)-1]) >= 0 && strings.HasSuffix(show, base) {
@@ -99,7 +99,7 @@ func (p *place) takes(name string, v float64) bool {
 	case (name == "rank" || name == "global_rank" || name == "process_index") && v == math.Trunc(v):
 		p.rank = v
 	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && lexis.IsTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
@@ -25,12 +24,12 @@ type heading struct {
 }
 
 // begins takes a line that is no more than a split, with what people put around
-// it; false for any other.
-func (h *heading) begins(line string) bool {
+// it, or where a branch of a tree begins; false for any other.
+func (h *heading) begins(line string, branch bool) bool {
 	if line == "" || len(line) > 2*longestName {
 		return false
 	}
-	decorated := strings.IndexByte("-=*#[<+~", line[0]) >= 0 || strings.HasSuffix(line, ":")
+	decorated := branch || strings.IndexByte("-=*#[<+~", line[0]) >= 0 || strings.HasSuffix(line, ":")
 	text := strings.Trim(line, " -=*#:[]<>+~|.")
 	if !decorated || text == "" {
 		return false
@@ -200,58 +199,13 @@ var headingWords = set(`results result metrics metric set phase stage summary sc
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block. pairs says that it is a row of several.
 func (h *heading) of(line string) (split string, pairs bool) {
-	if h.split == "" || isAlone(line) || isPair(line) || isTabbed(line) || line[0] == '{' {
+	if h.split == "" || remark.IsAlone(line) || remark.IsPair(line) || remark.IsTabbed(line) || line[0] == '{' {
 		return h.split, h.split != "" && strings.Contains(line, " ..")
 	}
 	if pairs = remark.IsPairs(line); !pairs {
 		*h = heading{}
 	}
 	return h.split, pairs
-}
-
-// isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
-func isTabbed(line string) bool {
-	got := grid.Cells(line)
-	if name, number, ok := strings.Cut(line, " .."); ok { // "  loss ..... 0.5"
-		got = []string{name, strings.TrimLeft(number, ". ")}
-	}
-	return line[0] == ' ' && len(got) == 2 && grid.IsRow(got)
-}
-
-// isPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
-func isPair(line string) bool {
-	i := lexis.SkipBlanks(line, 0)
-	end := i
-	for end < len(line) && lexis.IsKeyByte(line[end]) {
-		end++
-	}
-	sep, _ := lexis.Separator(line, end)
-	return i > 0 && end > i && (sep == ':' || sep == '=')
-}
-
-// isAlone reports whether a line is a name and a number and no more: "  loss : 0.4".
-func isAlone(line string) bool {
-	i := lexis.SkipBlanks(line, 0)
-	if i >= len(line) || !lexis.IsLetter(line[i]) {
-		return false
-	}
-	end := i
-	for end < len(line) && line[end] != ':' && line[end] != '=' {
-		if !lexis.IsKeyByte(line[end]) && line[end] != ' ' && line[end] != '\t' && line[end] != '(' && line[end] != ')' {
-			return false
-		}
-		end++
-	}
-	sep, at := lexis.Separator(line, end)
-	if sep == 0 || sep == ' ' || end-i > longestName {
-		return false
-	}
-	f, ok := lexis.Number(line, at)
-	if ok && f.Next < len(line) && line[f.Next] == '%' {
-		f.Next++
-	}
-	behind := strings.Trim(line[f.Next:], " ,;")
-	return ok && (remark.IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
 }
 
 // ofRecord reports whether what a line alone, below one that only counts, says may

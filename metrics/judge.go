@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/remark"
+)
 
 // judged drops values that nothing in the line vouches for: a line is about the
 // training when it says where the run is or names a loss or a score. Settings
@@ -76,7 +80,7 @@ func (s *scanner) judged() []value {
 }
 
 // settingsWords say of the braces behind them that they hold what was set.
-var settingsWords = set("parameters params hyperparameters hparams config args settings")
+var settingsWords = set("parameters params hyperparameters hparams config args settings configuration setting")
 
 // counts reports whether the line has said where the run is, in a unit.
 func (s *scanner) counts(u unit) bool {
@@ -91,7 +95,7 @@ func (s *scanner) counts(u unit) bool {
 // ofSplit reports whether a value is all that its line tells, and its name says of
 // which data it is: "train/ce : 0.8123".
 func (s *scanner) ofSplit(v value) bool {
-	return v.Real && !v.blank && strings.IndexByte(v.show, '/') > 0 && Split(v.show) != "" && isAlone(s.line)
+	return v.Real && !v.blank && strings.IndexByte(v.show, '/') > 0 && Split(v.show) != "" && remark.IsAlone(s.line)
 }
 
 // ownedBefore reports whether a name was told apart by its owner already.

@@ -35,6 +35,12 @@ func (s *scanner) lead(i int) int {
 	if open {
 		at = lexis.SkipBlanks(line, at+1)
 	}
+	if c, next := s.leads(at, open); next > 0 {
+		s.found.counters = append(s.found.counters, c)
+		s.mark("[")
+		s.phrase = next
+		return next
+	}
 	end := lexis.Thousands(line, at, lexis.Digits(line, at))
 	if end == at || end-at > 9 || end+1 >= len(line) {
 		return i
@@ -64,6 +70,37 @@ func (s *scanner) lead(i int) int {
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
+}
+
+// leads reads a counter with its word in a bracket, "[E=1] ", or with its total before a colon,
+// "40/1000: "; next is 0 where there is none at i.
+func (s *scanner) leads(i int, open bool) (c counter, next int) {
+	line, unit := s.line, unitStep
+	if open {
+		word := i
+		for word < len(line) && lexis.IsLetter(line[word]) {
+			word++
+		}
+		if c, next, ok := ofTotal(line, i); word == i && ok && s.epochs && c.total > 0 && c.n <= c.total && strings.HasPrefix(line[next:], "]\t") { // [80/320]	[L1: 20.6]
+			c.unit, c.inEpoch, c.restarts = unitStep, true, true
+			return c, next + 1
+		}
+		if unit = gluedUnits[strings.ToLower(line[i:word])]; unit == noUnit || word == len(line) || line[word] != '=' {
+			return c, 0
+		}
+		i = word + 1
+	}
+	c, next, ok := ofTotal(line, i)
+	c.unit, c.vague = unit, !open
+	switch {
+	case !ok || next+1 >= len(line) || c.total > 0 && c.n > c.total:
+	case line[next+1] == ' ' && (open && line[next] == ']' || !open && line[next] == ':' && c.total > 0):
+		return c, next + 1
+	case !open && strings.HasPrefix(line[next:], " | ") && next+3 < len(line) && lexis.IsLetter(line[next+3]) && c.total == 0 && c.times == 0:
+		c.global, c.bare = true, true
+		return c, next + 1
+	}
+	return c, 0
 }
 
 // beforeUnit reads "1/3 * Epoch (train):" and "12/100 steps", where the word for
@@ -96,34 +133,22 @@ func (s *scanner) beforeUnit(at int) int {
 	return end
 }
 
-// inBracket is behind a bracket at i and the letter or two that may say what is
-// counted in it: "[E 1/5][B 50/200]".
-func inBracket(line string, i int) int {
-	i = lexis.SkipBlanks(line, i+1)
-	end := i
-	for end < len(line) && lexis.IsLetter(line[end]) {
-		end++
-	}
-	if end-i > 2 || end == len(line) || end > i && line[end] != ' ' && line[end] != ':' {
-		return i
-	}
-	if end > i {
-		i = lexis.SkipBlanks(line, end+1)
-	}
-	return i
-}
-
 // pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.
 func (s *scanner) pair(at int) int {
 	line := s.line
 	if line[at] != '[' {
 		return 0
 	}
-	epoch, next, ok := ofTotal(line, inBracket(line, at))
-	if !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[' {
+	epoch, next, ok := ofTotal(line, lexis.InBracket(line, at))
+	switch {
+	case ok && epoch.total == 0 && strings.HasPrefix(line[next:], ": "): // [0: 10/100]
+		at = lexis.SkipBlanks(line, next+1)
+	case !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[':
 		return 0
+	default:
+		at = lexis.InBracket(line, next+1)
 	}
-	step, end, ok := ofTotal(line, inBracket(line, next+1))
+	step, end, ok := ofTotal(line, at)
 	if !ok || step.total == 0 || end >= len(line) || line[end] != ']' {
 		return 0
 	}

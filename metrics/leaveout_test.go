@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
@@ -129,7 +130,7 @@ func ownWords(all map[string][]output) map[string][]string {
 	for family, samples := range all {
 		for _, s := range samples {
 			for _, w := range wordsOfText.FindAllString(s.text, -1) {
-				for _, w := range append([]string{w}, strings.Split(snake(w), "_")...) {
+				for _, w := range append([]string{w}, strings.Split(lexis.Snake(w), "_")...) {
 					w = strings.ToLower(w)
 					if words[w] == unknown && words[strings.TrimRight(w, "0123456789")] == unknown {
 						continue

@@ -204,7 +204,7 @@ func (t *term) name(printed, said string) {
 	}
 	lower := strings.ToLower(base)
 	t.kind = classify(lower)
-	if s := snake(base); s != lower {
+	if s := lexis.Snake(base); s != lower {
 		if sp, b := cutSplit(s); sp != "" { // TrainLoss
 			split, base, lower, t.kind = sp, b, b, classify(b)
 		} else if k := classify(s); t.kind == unknown || k == unknown && ofEpisodes(strings.Split(s, "_")) { // EpLen
@@ -227,8 +227,8 @@ func (t *term) name(printed, said string) {
 	case t.kind != measure && split == "":
 		split = said
 	}
-	coined := words[lower] == unknown && snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss
-	if t.kind >= measure && !coined {                                                                                                     // how a known word is capitalised says nothing
+	coined := words[lower] == unknown && lexis.Snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss
+	if t.kind >= measure && !coined {                                                                                                           // how a known word is capitalised says nothing
 		base = lower
 	}
 	if alias, ok := aliases[lower]; ok {
@@ -246,31 +246,13 @@ func (t *term) name(printed, said string) {
 	t.show = base
 }
 
-// snake writes camelCase as snake_case.
-func snake(name string) string {
-	var b []byte
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'A' && c <= 'Z' {
-			if i > 1 && isLower(name[i-1]) && (isLower(name[i-2]) || i == 2 && len(name) >= i+3) {
-				b = append(b, '_')
-			}
-			c += 'a' - 'A'
-		}
-		b = append(b, c)
-	}
-	return string(b)
-}
-
-func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
-
 // cutSplit takes the split off a name, from its beginning or, of a score
 // (loss_val), from its end.
 func cutSplit(printed string) (split, base string) {
 	lower := strings.ToLower(printed)
 	if cut := strings.IndexAny(lower, "_/-."); cut > 0 && cut+1 < len(lower) {
 		if split = splits[lower[:cut]]; split != "" {
-			return split, printed[cut+1:]
+			return split, strings.TrimPrefix(printed[cut+1:], "-") // Val.-Verlust
 		}
 		if split = shortSplits[lower[:cut]]; split != "" && classify(lower[cut+1:]) == score {
 			return split, printed[cut+1:]

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/remark"
 	"github.com/dlwb/dlwb/metrics/screen"
 	"github.com/dlwb/dlwb/metrics/spread"
 )
@@ -266,7 +267,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(rest)))
+	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(grid.BehindGauge(rest))))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -354,13 +355,14 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
+	if r.heading.begins(rest[from:], line[0] == 0xe2) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
 	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
 	f, ok := found{}, false
+	was := r.heading.split
 	about, pairs := r.heading.of(rest[from:])
-	alone := isAlone(rest[from:])
+	alone := remark.IsAlone(rest[from:])
 	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
 	indented := rest[0] == ' ' || rest[0] == '\t'
@@ -412,6 +414,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 			}
 		}
 		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, r.heading.scored, f)
+	}
+	if was != "" && r.heading.split == "" && len(f.values) == 0 && len(f.counters) > 0 && r.sameEpoch(f.counters) { // "[Epoch: 1, images: 1449]"
+		defer func() { r.heading.split = was }()
 	}
 	return r.understood(line, rest, from, f, rank)
 }

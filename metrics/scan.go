@@ -181,7 +181,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	}
 	at := end
 	u, _ := unitOf(key)
-	if u == noUnit {
+	if u == noUnit && !s.joined(key) {
 		return 0, false
 	}
 	if at < len(s.line) && s.line[at] == '(' { // Epoch(train) [1]
@@ -225,7 +225,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	if s.before == "at" && s.counts(c.unit) { // "epoch: 13 dice: 0.78 best dice: 0.91 at epoch: 12"
 		return next, true
 	}
-	if split := splits[s.before]; split != "" { // "eval epoch: 1, loss: 0.5"
+	if split := splits[strings.TrimSuffix(s.before, ".")]; split != "" { // "eval epoch: 1, loss: 0.5"
 		s.sticky = split
 	}
 	c.leads = len(s.found.counters)+len(s.found.values) == 0 && end-len(key) == lexis.SkipBlanks(s.line, s.from)
@@ -317,7 +317,7 @@ func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 		return false
 	}
 	v.blank, v.paired = sep == ' ', sep == ','
-	return !(v.blank && remark.Names(line, start)) && s.value(start, named, *v)
+	return !(v.blank && (remark.Names(line, start) || lexis.RowOf(line, v.Next) || line[start:named] == "learn")) && s.value(start, named, *v)
 }
 
 func (s *scanner) value(start, end int, v value) bool {

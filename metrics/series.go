@@ -3,8 +3,9 @@ package metrics
 import (
 	"math"
 	"sort"
-	"strconv"
-	"strings"
+
+	"github.com/dlwb/dlwb/metrics/decimal"
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // Bounds of the points that a series holds back.
@@ -65,7 +66,7 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	if !r.counts(s, rank) || r.another(s) {
 		return
 	}
-	if s.repeats(p, shape) {
+	if s.repeats(p, shape) || s.stale(p, shape) {
 		if rank == unlabelled && s.colour != 0 && r.sources.colour != 0 && s.colour != r.sources.colour && !sameValue(p.Value, s.last.Value) {
 			r.sources.mine, r.sources.others = s.colour, r.sources.colour
 		}
@@ -142,15 +143,10 @@ func (s *series) proves(p Point, v value) bool {
 		counts = counts && h == math.Trunc(h) && last-h == stride && stride > 0
 		last = h
 	}
-	if v.kind == unknown && !falls && isTimestamp(p.Value) && isTimestamp(s.held[0].Value) { // no clock goes back
+	if v.kind == unknown && !falls && lexis.IsTimestamp(p.Value) && lexis.IsTimestamp(s.held[0].Value) { // no clock goes back
 		return false
 	}
 	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.Real)
-}
-
-// isTimestamp reports whether a number is a clock's: s, ms, µs or ns since 1970.
-func isTimestamp(v float64) bool {
-	return v > 1e9 && v < 4e9 || v > 1e12 && v < 4e12 || v > 1e15 && v < 4e15 || v > 1e18 && v < 4e18
 }
 
 // counts reports whether what a rank prints counts: the lowest does, never a
@@ -187,7 +183,13 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		}
 		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
 	}
-	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && roundsTo(p.Value, s.last.Value)
+	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && decimal.RoundsTo(p.Value, s.last.Value)
+}
+
+// stale reports whether a line of the training tells a value of the validation again, of which another line told: "step
+// 20: val loss 0.4512", and then "step 21 | loss 0.5 | val: 0.4512".
+func (s *series) stale(p Point, shape uint64) bool {
+	return s.named && shape != s.shape && p.Value == s.last.Value && ofPass(s.name) && !decimal.Coarse(p.Value)
 }
 
 func samePlace(a, b Point) bool {
@@ -203,27 +205,7 @@ func sameValue(a, b float64) bool { return a == b || a != a && b != b }
 // the best of a trial is that is told when it is over: the same digits or fewer.
 func (s *series) summed(v float64) bool {
 	for _, old := range s.recent {
-		if sameValue(v, old) && !coarse(v) || roundsTo(v, old) {
-			return true
-		}
-	}
-	return false
-}
-
-// coarse reports whether a value has two digits at most, as those have that come
-// again by chance: an accuracy of 0.61.
-func coarse(v float64) bool {
-	digits, _, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), "e")
-	return len(digits) <= len("6.1")
-}
-
-// roundsTo reports whether of two different values one is the other, rounded.
-func roundsTo(a, b float64) bool {
-	if a == b || math.Abs(a-b) > 1e-3*math.Abs(a) {
-		return false
-	}
-	for scale := 10.0; scale <= 1e8; scale *= 10 {
-		if ra, rb := math.Round(a*scale)/scale, math.Round(b*scale)/scale; ra == b || rb == a {
+		if sameValue(v, old) && !decimal.Coarse(v) || decimal.RoundsTo(v, old) {
 			return true
 		}
 	}

@@ -111,6 +111,9 @@ func owned(line string, i int) bool {
 	}
 	word := strings.ToLower(at[start:])
 	u, _ := unitOf(word)
+	if settingsWords[word] || ofThings[word] { // "Config 3: lr=0.1", "fold 2: 800 samples"
+		return true
+	}
 	return word != "" && u == noUnit && classify(word) != unknown
 }
 

@@ -47,7 +47,7 @@ type row struct {
 
 // firstColumns are what the first column of a table of results is called.
 var firstColumns = map[string]unit{
-	"epoch": unitEpoch, "epochs": unitEpoch, "e": unitEpoch, "iter": unitStep, "iteration": unitStep, "step": unitStep, "steps": unitStep, "round": unitStep,
+	"epoch": unitEpoch, "epochs": unitEpoch, "e": unitEpoch, "iter": unitStep, "iteration": unitStep, "step": unitStep, "steps": unitStep, "round": unitStep, "it": unitStep, "it.": unitStep,
 	"#": unitStep, "class": noUnit, "classes": noUnit,
 }
 
@@ -285,7 +285,7 @@ func (t *tables) spaced(line string) bool {
 		return false
 	}
 	for _, name := range names[1:] {
-		if len(name) > longestName || classify(snake(name)) < weak {
+		if len(name) > longestName || classify(lexis.Snake(name)) < weak {
 			return false
 		}
 	}
@@ -316,11 +316,14 @@ func (c *column) measured(name string) {
 // splitHeader takes "Training |  Validation" as the header of rows with a metric
 // each, as AllenNLP prints them.
 func (t *tables) splitHeader(line string) bool {
-	if strings.IndexByte(line, '|') < 0 || len(line) > 200 {
+	if !strings.ContainsAny(line, grid.Walls) || len(line) > 400 {
 		return false
 	}
 	var found []string
-	for _, c := range grid.Cells(line) {
+	for i, c := range grid.Cells(line) {
+		if i == 0 && c == "" { // above the names of the metrics
+			continue
+		}
 		split := splits[strings.ToLower(c)]
 		if split == "" {
 			return false
@@ -336,6 +339,9 @@ func (t *tables) splitHeader(line string) bool {
 
 // splitRow takes a row of such a table; any other line ends it.
 func (t *tables) splitRow(s *scanner, line string) (found, bool) {
+	if grid.IsRule(line) {
+		return found{}, false
+	}
 	got := grid.Cells(line)
 	if len(got) != len(t.splits)+1 || got[0] == "" || strings.ContainsAny(got[0], " =:") {
 		t.splits = nil
@@ -383,7 +389,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
 	for i, cell := range got {
 		c := t.columns[i]
-		if c.unit != noUnit {
+		if c.unit != noUnit && strings.Trim(cell, "-") != "" {
 			n, next, ok := ofTotal(cell, 0)
 			if !ok || next != len(strings.TrimSuffix(cell, ":")) {
 				return found{}, false
@@ -474,6 +480,9 @@ func (t *tables) boxed(s *scanner) found {
 			}
 		} else if v.kind == never && r.in != "" {
 			v.kind = unknown
+		}
+		if v.kind == never && grid.IsBound(r.key, len(t.rows), func(i int) string { return t.rows[i].key }) {
+			v.kind, v.show = unknown, r.key
 		}
 		if v.kind == never || v.show == "" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // oddKey is where the colon stands that ends a name which has '=' or ':'
@@ -30,6 +31,9 @@ func oddKey(line string, start, end int) int {
 func (s *scanner) behindNote(line string, i int) int {
 	if c, end := interval(line, i); end > i {
 		s.found.counters = append(s.found.counters, c)
+		return end
+	}
+	if end := remark.OfOne(line, i); end > i {
 		return end
 	}
 	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !lexis.IsLetter(line[i+2]) {

@@ -90,3 +90,18 @@ func HasPair(cell string) bool {
 	_, value, ok := strings.Cut(cell, ": ")
 	return ok && IsNumber(strings.TrimSpace(value))
 }
+
+// IsBound reports whether a name is that of the least or the most of what another of n names is the
+// average of: MaxEpRet beside AverageEpRet.
+func IsBound(name string, n int, other func(int) string) bool {
+	lower := strings.ToLower(name)
+	if len(lower) < len("max_r") || !strings.HasPrefix(lower, "max") && !strings.HasPrefix(lower, "min") {
+		return false
+	}
+	for i := range n {
+		if o := strings.ToLower(other(i)); (strings.HasPrefix(o, "av") || strings.HasPrefix(o, "mean")) && strings.HasSuffix(o, lower[len("max"):]) {
+			return true
+		}
+	}
+	return false
+}

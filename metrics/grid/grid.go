@@ -7,6 +7,12 @@ import "strings"
 // Walls stand between the cells of a table that is drawn.
 const Walls = "|│┃║"
 
+// rules is what lines between the rows of such a table are drawn with.
+const rules = " -=+─━═│╞╪╡├┼┤╒╤╕╘╧╛╠╬╣"
+
+// IsRule reports whether a line is between two rows.
+func IsRule(line string) bool { return strings.Trim(line, rules) == "" }
+
 // fewestRuled are the columns that a rule tells of at least: fewer are as often a line below a title.
 const fewestRuled = 3
 

@@ -31,3 +31,19 @@ func TestANormIsNoWall(t *testing.T) {
 		t.Errorf("it is %q", got)
 	}
 }
+
+func TestAGaugeBeforeARowIsNoPartOfIt(t *testing.T) {
+	for line, want := range map[string]string{
+		"[ 25%      ]     1      0.8657      0.5":  "1      0.8657      0.5",
+		"[------------] Epoch      Train log_loss": "Epoch      Train log_loss",
+		"[ 20%] loss 0.5":                          "[ 20%] loss 0.5",
+		"[ 10/100]  3  0.5":                        "[ 10/100]  3  0.5",
+		"[100]     1      0.5":                     "[100]     1      0.5",
+		"[epoch 1]  loss  0.5":                     "[epoch 1]  loss  0.5",
+		"[==== 25%]":                               "[==== 25%]",
+	} {
+		if got := BehindGauge(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -171,3 +171,24 @@ func IsLabel(rest string) bool {
 	}
 	return false
 }
+
+// fewestColumns are the numbers behind a name that make a row of a table of it.
+const fewestColumns = 4
+
+// RowOf reports whether the number that ends at i is the first of a row of them, far apart: "RMSE
+// (testset)    1.4608  1.3722  1.4709  1.4346" has a column for each of what a header names.
+func RowOf(line string, i int) bool {
+	for n := 1; ; n++ {
+		if n == fewestColumns {
+			return true
+		}
+		if !strings.HasPrefix(line[i:], "  ") {
+			return false
+		}
+		f, ok := Number(line, SkipBlanks(line, i))
+		if !ok || !f.Real {
+			return false
+		}
+		i = f.Next
+	}
+}

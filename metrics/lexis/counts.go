@@ -17,7 +17,7 @@ func words(list string) map[string]bool {
 
 // countNames are what counts where the run is called, or in the last part of its name
 // (total_steps, env_frames), when a colon or a sign stands before the number.
-var countNames = words("step steps timestep timesteps iter iters iteration iterations it frame frames sample samples example examples token tokens update updates episode" +
+var countNames = words("seen step steps timestep timesteps iter iters iteration iterations it frame frames sample samples example examples token tokens update updates episode" +
 	" episodes minibatch batches interactions games e i j k n t")
 
 // CountsOn reports whether a text ends in the name of a count and a sign, "Total steps: ", or is
@@ -38,7 +38,7 @@ func BehindNo(line string, at int) int {
 	}
 	switch line[at] {
 	case '#':
-		return at + 1
+		return SkipBlanks(line, at+1)
 	case 'n', 'N':
 		for _, word := range [...]string{"No", "no", "Number", "number", "Nr", "nr"} {
 			if end := at + len(word); strings.HasPrefix(line[at:], word) && end < len(line) && strings.IndexByte(" .:#=", line[end]) >= 0 {

@@ -51,10 +51,10 @@ func Number(line string, i int) (Figure, bool) {
 	if whole == i || end-start > longestNumber {
 		return Figure{}, false
 	}
-	fortran := false
-	if e := exponent(line, end); e > end {
-		if line[end]|0x20 == 'd' {
-			fortran = true
+	other := byte(0) // the letter of an exponent that is no e
+	if e := exponent(line, end, real); e > end {
+		if line[end]|0x20 != 'e' {
+			other = line[end]
 		}
 		real, end = true, e
 	}
@@ -64,8 +64,8 @@ func Number(line string, i int) (Figure, bool) {
 	} else if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
 	}
-	if fortran {
-		text = strings.ReplaceAll(strings.ToLower(text), "d", "e")
+	if other != 0 {
+		text = strings.Replace(text, string(other), "e", 1)
 	}
 	if v, ok := decimal.Parse(text); ok {
 		return Figure{v, start, end, real}, true
@@ -144,8 +144,23 @@ func decimals(line string, i, end int) int {
 	return stop
 }
 
-func exponent(line string, i int) int {
-	if i >= len(line) || line[i]|0x20 != 'e' && (line[i]|0x20 != 'd' || i+1 < len(line) && line[i+1] != '-' && line[i+1] != '+') { // 8.48D+02 of Fortran
+// exponent is where the exponent ends that begins at i: 1.5e-3, 8.48D+02 of Fortran, and 0.5f0 of
+// Julia, which writes so each number of single precision, behind a fraction alone.
+func exponent(line string, i int, real bool) int {
+	if i >= len(line) {
+		return i
+	}
+	switch line[i] {
+	case 'e', 'E':
+	case 'd', 'D':
+		if i+1 < len(line) && line[i+1] != '-' && line[i+1] != '+' {
+			return i
+		}
+	case 'f':
+		if !real {
+			return i
+		}
+	default:
 		return i
 	}
 	j := i + 1
@@ -192,7 +207,7 @@ func StandsAlone(line string, i int) bool {
 	case ',': // in 0,345 it stands for the point
 		return !IsDigit(after)
 	case '.': // the end of a sentence
-		return after == ' ' || after == '.'
+		return after == ' ' || after == '.' && !(i+2 < len(line) && (IsDigit(line[i+2]) || line[i+2] == '-')) // not -20.8..-0.04
 	case '(': // 0.5(0.6): the average is behind it
 		return isMean(line, i)
 	case 0xe2: // an arrow, a bullet, an ellipsis

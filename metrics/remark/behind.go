@@ -41,3 +41,21 @@ func Sentence(line string, i int) (end, behind, number int) {
 	}
 	return i + of, behind, number
 }
+
+// OfOne is where a name that ends at i goes on behind what says of how much it is, when a colon
+// follows: "accuracy for a single minibatch: 80.0"; i where nothing does.
+func OfOne(line string, i int) int {
+	for _, word := range [...]string{" for a ", " for one ", " on a ", " on one ", " of one "} {
+		if !strings.HasPrefix(line[i:], word) {
+			continue
+		}
+		end := i + len(word)
+		for end < len(line) && end-i <= longest+len(word) && (lexis.IsLetter(line[end]) || line[end] == ' ' || line[end] == '-') {
+			end++
+		}
+		if end+1 < len(line) && line[end] == ':' && line[end+1] == ' ' && end > i+len(word) {
+			return end
+		}
+	}
+	return i
+}

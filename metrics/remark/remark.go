@@ -1,6 +1,6 @@
 // Package remark knows what people write beside values that is none itself: over how
 // many a value is, in brackets behind its name, marks behind a row that is the best so
-// far, and sentences about a model that was kept.
+// far, sentences about a model that was kept, and names that values share words of.
 package remark
 
 import (

@@ -44,9 +44,11 @@ func (o *Dict) Add(line string) (lines []string, ended bool) {
 	if o.Begun() && !isMember(body) || len(o.lines) >= mostOpenLines || o.bytes > mostOpenBytes {
 		return append(o.Drop(), strings.Clone(line)), true
 	}
-	o.depth += braces(body)
 	if o.Begun() {
 		line = body
+		o.depth += braces(body)
+	} else { // what stands before it may close a bracket: "I0102 03:04:05.6 12 train.py:70] {'loss': 0.5,"
+		o.depth += braces(body[max(strings.IndexByte(body, '{'), 0):])
 	}
 	o.lines = append(o.lines, strings.Clone(line))
 	o.bytes += len(line)

@@ -1,0 +1,37 @@
+package decimal
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Coarse reports whether a value has two digits at most, as those have that come
+// again by chance: an accuracy of 0.61.
+func Coarse(v float64) bool {
+	digits, _, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), "e")
+	return len(digits) <= len("6.1")
+}
+
+// RoundsTo reports whether of two different values one is the other, rounded.
+func RoundsTo(a, b float64) bool {
+	if a == b || math.Abs(a-b) > 1e-3*math.Abs(a) {
+		return false
+	}
+	for scale := 10.0; scale <= 1e8; scale *= 10 {
+		if ra, rb := math.Round(a*scale)/scale, math.Round(b*scale)/scale; ra == b || rb == a {
+			return true
+		}
+	}
+	return false
+}
+
+// Rounds is RoundsTo for two values of one name and one place: they may be farther apart.
+func Rounds(a, b float64) bool {
+	for scale := 100.0; scale <= 1e8; scale *= 10 {
+		if ra, rb := math.Round(a*scale)/scale, math.Round(b*scale)/scale; ra == b || rb == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,56 @@
+package remark
+
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/grid"
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+// longestName bounds the name in a line that is a name and a number alone.
+const longestName = 64
+
+// IsTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
+func IsTabbed(line string) bool {
+	got := grid.Cells(line)
+	if name, number, ok := strings.Cut(line, " .."); ok { // "  loss ..... 0.5"
+		got = []string{name, strings.TrimLeft(number, ". ")}
+	}
+	return line[0] == ' ' && len(got) == 2 && grid.IsRow(got)
+}
+
+// IsPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
+func IsPair(line string) bool {
+	i := lexis.SkipBlanks(line, 0)
+	end := i
+	for end < len(line) && lexis.IsKeyByte(line[end]) {
+		end++
+	}
+	sep, _ := lexis.Separator(line, end)
+	return i > 0 && end > i && (sep == ':' || sep == '=')
+}
+
+// IsAlone reports whether a line is a name and a number and no more: "  loss : 0.4".
+func IsAlone(line string) bool {
+	i := lexis.SkipBlanks(line, 0)
+	if i >= len(line) || !lexis.IsLetter(line[i]) {
+		return false
+	}
+	end := i
+	for end < len(line) && line[end] != ':' && line[end] != '=' {
+		if !lexis.IsKeyByte(line[end]) && line[end] != ' ' && line[end] != '\t' && line[end] != '(' && line[end] != ')' {
+			return false
+		}
+		end++
+	}
+	sep, at := lexis.Separator(line, end)
+	if sep == 0 || sep == ' ' || end-i > longestName {
+		return false
+	}
+	f, ok := lexis.Number(line, at)
+	if ok && f.Next < len(line) && line[f.Next] == '%' {
+		f.Next++
+	}
+	behind := strings.Trim(line[f.Next:], " ,;")
+	return ok && (IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
+}

@@ -1,0 +1,47 @@
+package remark
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+func TestValuesWhoseNamesShareWordsAreToldApart(t *testing.T) {
+	data := func(word string) string {
+		return map[string]string{"train": "train", "val": "val", "tr": "train", "va": "val"}[word]
+	}
+	for line, want := range map[string]string{
+		"mean/median reward 12.1/11.8, x":         "mean reward=12.1 median reward=11.8",
+		"Loss (Train/Val) = 0.5 / 0.6 | y":        "train Loss=0.5 val Loss=0.6",
+		"loss[tr/va] 0.5/0.6":                     "train loss=0.5 val loss=0.6",
+		"train/val accuracy 85.0%/87.5%":          "train accuracy=85 val accuracy=87.5",
+		"(train_loss, val_loss): (0.5, 0.6)":      "train_loss=0.5 val_loss=0.6",
+		"[loss, acc] = [0.5, 0.8]":                "loss=0.5 acc=0.8",
+		"train/val loss: 0.5":                     "",
+		"train/val loss: 0.5/0.6/0.7":             "",
+		"input/output size 12/14":                 "",
+		"Loss (per/step) = 0.5 / 0.6":             "",
+		"(train_loss, val_loss): (0.5, 0.6, 0.7)": "",
+		"(train, val): (800, 200)":                "",
+		"batch/total time: 0.1234 / 12":           "",
+		"D(G(z)): 0.3 / 0.05":                     "",
+		"val/loss 0.5 / 0.6":                      "",
+		"train/val loss: 2024/01/02":              "",
+	} {
+		got := ""
+		start, end := lexis.NextKey(line, 0)
+		if c, ok := Coupled(line, start, end, data); ok {
+			for i, name := range c.Names {
+				f, _ := lexis.Number(line, c.At[i])
+				if i > 0 {
+					got += " "
+				}
+				got += fmt.Sprintf("%s=%v", name, f.Value)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
