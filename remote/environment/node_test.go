@@ -74,7 +74,7 @@ func (l *local) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (l *local) prepare(spec Spec) (Result, error) {
 	l.t.Helper()
 	l.trips = 0
-	p := preparer{run: l, spec: spec, limit: cmp.Or(l.limit, time.Minute), progress: func(text string) { l.t.Log(text) }}
+	p := preparer{run: l, spec: spec, limit: cmp.Or(l.limit, 5*time.Minute), progress: func(text string) { l.t.Log(text) }}
 	return p.prepare(l.t.Context())
 }
 
