@@ -22,16 +22,27 @@ import (
 
 // A run goes on while Slurm's own programs are away.
 func restarted(t *testing.T, d *desk) {
-	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.4")
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.1 "+d.until())
 	wait := d.started()
-	d.await("the controller has the job on its disk", 30*time.Second, func() bool {
-		return len(jobs("RUNNING")) == 1 && strings.Contains(string(d.onDisk()), filepath.Base(filepath.Dir(d.logs(0)[0])))
+	var id string
+	d.await("the job runs", time.Minute, func() bool {
+		ids := jobs("RUNNING")
+		if len(ids) == 1 {
+			id = ids[0]
+		}
+		return len(ids) == 1
+	})
+	// The controller writes its disk every few seconds: where this is there, that is too.
+	must(t, "scontrol", "update", "jobid="+id, "admincomment=running-"+id)
+	d.await("the controller has it on its disk that the job runs", time.Minute, func() bool {
+		return strings.Contains(string(d.onDisk()), "running-"+id)
 	})
 	Do(t, "ctld", "kill")
 	Do(t, "node", "n1", "slurmd-kill")
 	time.Sleep(3 * time.Second) // what is watched is that they are away
 	Do(t, "node", "n1", "slurmd-start")
 	Do(t, "ctld", "start")
+	d.letGo()
 	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
 		t.Errorf("%s: %s", word, cause)
 	}
@@ -46,13 +57,14 @@ func begunTwice(t *testing.T, d *desk) {
 	wait, id, older := d.released()
 	d.controllerKnows(older)
 	d.await("the controller calls it waiting", time.Minute, func() bool { return slices.Contains(jobs("PENDING"), id) })
-	d.await("what runs of it is ended", time.Minute, func() bool { // its nodes have told the controller
-		return !strings.Contains(Node(t, "n1", "ps -eo args")+Node(t, "n2", "ps -eo args"), d.home+"/.dlwb/jobs")
+	// Its nodes are told to end what runs of it. One on which anything of it is left when
+	// it begins again is drained.
+	d.await("what runs of it is ended", time.Minute, func() bool {
+		runs := Node(t, "n1", "ps -eo args") + Node(t, "n2", "ps -eo args")
+		return !strings.Contains(runs, d.home+"/.dlwb/jobs") && !strings.Contains(runs, "slurmstepd: ["+id+".")
 	})
-	d.await("it is begun again", 2*time.Minute, func() bool {
-		_ = exec.Command("scontrol", "release", id).Run() // it is held again where a node was not ready for it
-		return slices.Contains(jobs("RUNNING"), id)
-	})
+	must(t, "scontrol", "release", id)
+	d.await("it is begun again", 2*time.Minute, func() bool { return slices.Contains(jobs("RUNNING"), id) })
 	d.letGo()
 	said := wait()
 	if word, cause, _ := verdict(t, said); word != "succeeded" {
