@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -259,16 +260,27 @@ func failing(t *testing.T, d *desk) {
 		{"sys.exit(66)", "failed", "rank 1 on node1 exited with code 66"}, // a code that the script has too
 		{"os.kill(os.getpid(), 9)", "killed", "rank 1 on node1 was killed by SIGKILL"},
 	} {
+		died := filepath.Join(d.at, "died")
+		c.end = fmt.Sprintf("open(%q, 'w').write(str(time.time())); %s", died, c.end)
 		// Rank 0 would go on for as long as the job may.
 		d.write("train.py", strings.Replace(trains, "    time.sleep", "    if rank == 1 and step == 5: "+c.end+"\n    if step == 5: time.sleep(1000)\n    time.sleep", 1))
 		d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.2")
-		began := time.Now()
 		out, _ := d.try("run", "--json")
 		if word, cause, _ := verdict(t, out); word != c.word || !strings.Contains(cause, c.cause) {
 			t.Errorf("%s: %s, %s", c.end, word, cause)
 		}
-		if took := time.Since(began); took > 5*time.Minute {
-			t.Errorf("%s: the others went on for %v", c.end, took)
+		text, _ := os.ReadFile(died)
+		at, err := strconv.ParseFloat(string(text), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := regexp.MustCompile(`"event":"run_ended",[^}]*"time":"([^"]+)"`).FindStringSubmatch(out)
+		if ended == nil {
+			t.Fatalf("%s: no end is told:\n%s", c.end, out)
+		}
+		over, err := time.Parse(time.RFC3339Nano, ended[1])
+		if took := over.Sub(time.UnixMilli(int64(at * 1000))); err != nil || took > 30*time.Second {
+			t.Errorf("%s: the others went on for %v, %v", c.end, took, err)
 		}
 	}
 	d.clean()
