@@ -290,8 +290,7 @@ func (s *story) end(ctx context.Context, now seen) error {
 	}
 	s.catchUp(ctx, now)
 	if now.state == "" && !s.wrote(job.Ended) {
-		state.Why = forgotten(s.id)
-		return &job.UnrecordedError{State: state, Err: errors.New(state.Why)}
+		return &job.UnrecordedError{State: state, Err: errors.New(forgotten(s.id))}
 	}
 	why, err := s.reason(ctx, now)
 	if err != nil {

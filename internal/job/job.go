@@ -150,7 +150,7 @@ type Exit struct {
 // ended.
 type UnrecordedError struct {
 	State State
-	Err   error // in the backend's words
+	Err   error // in the backend's words: what is told where State.Why says nothing
 }
 
 func (e *UnrecordedError) Error() string { return e.Err.Error() }

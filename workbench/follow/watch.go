@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -308,7 +309,7 @@ func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := &t.nodes[node]
-	n.ended, n.code, n.why, n.rebooted = true, 1, lost.State.Why, lost.State.Rebooted
+	n.ended, n.code, n.why, n.rebooted = true, 1, cmp.Or(lost.State.Why, lost.Error()), lost.State.Rebooted
 	for rank, e := range lost.State.Ranks {
 		if _, known := t.ends[rank]; !known && t.has(node, rank) {
 			t.ends[rank] = rankEnd{rank: rank, node: node, code: e.Code, signal: e.Signal, at: e.End.Unix(), order: len(t.ends)}

@@ -226,15 +226,15 @@ const (
 	gatherFor  = 2 * time.Millisecond
 )
 
-// Printed is what a program prints, on its way to a log.
-type Printed struct {
+// Captured is what is captured of a program: what it prints, on its way to a log.
+type Captured struct {
 	from  *printed.Reader
 	ended chan struct{} // closed when nobody holds the pipe any more
 }
 
 // Capture writes what comes out of a pipe to the log, until all who hold it are gone.
-func (l *Log) Capture(from *os.File) *Printed {
-	p := &Printed{from: printed.From(from, pipeSize, pieceMost), ended: make(chan struct{})}
+func (l *Log) Capture(from *os.File) *Captured {
+	p := &Captured{from: printed.From(from, pipeSize, pieceMost), ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		l.copyFrom(p.from)
@@ -273,7 +273,7 @@ const (
 
 // Drained waits until what an ended process has printed is in the log. What it has
 // left behind may print on: that is not waited for.
-func (p *Printed) Drained() {
+func (p *Captured) Drained() {
 	p.from.Ended()
 	for began := time.Now(); time.Since(began) < drainMost; {
 		select {

@@ -26,7 +26,7 @@ type rank struct {
 	number  string
 	start   string
 	log     *logs.Log
-	printed *logs.Printed
+	printed *logs.Captured
 	group   *cgroup
 	before  int // ended for lack of memory
 	pid     int

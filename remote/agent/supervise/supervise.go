@@ -224,10 +224,10 @@ func (s *supervisor) finish() int {
 	s.mu.Lock()
 	s.sweeping = time.Now()
 	s.mu.Unlock()
-	wait := lastWords
+	wait := lastOutput
 	if !s.children.bury() { // else there is nobody, and nobody to look for
 		if left := s.order(sweepGrace, "").End(); left > 0 {
-			wait = time.Second // for the ends of the others
+			wait = time.Second // for the others: these hold their pipes for ever
 			fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
 		}
 	}
@@ -281,8 +281,9 @@ func (s *supervisor) record(exit runs.Exit) (err error) {
 	return err
 }
 
-// lastWords is longer than what the ranks have printed last is waited for.
-const lastWords = 40 * time.Second
+// lastOutput bounds the wait for the ends of the ranks, each of which waits until its last
+// output is in its log (logs.Captured).
+const lastOutput = 40 * time.Second
 
 // soon waits for what has nothing to wait for any more.
 func soon(all *sync.WaitGroup, most time.Duration) {
