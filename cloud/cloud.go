@@ -224,6 +224,9 @@ func (r Receipt) Open() (n int, which string) {
 // called from several goroutines. node is -1 for the whole cluster.
 type Progress func(node int, text string)
 
+// Untold is the Progress of a wait that nobody watches.
+func Untold(int, string) {}
+
 // Status is what a provider says of one node.
 type Status struct {
 	State State `json:"state"`

@@ -37,8 +37,9 @@ type JobProvider interface {
 	// that did not submit the job. When ctx ends, the job stays.
 	Await(ctx context.Context, life Life, ref string, enter func(step, text string), progress Progress) error
 	// Find looks for the job of a run whose Submit nobody saw the end of; an
-	// empty Ref says that there is none, and an error that it is not known.
-	Find(ctx context.Context, life Life, run string) (Submitted, error)
+	// empty Ref says that there is none, and an error that it is not known. Where
+	// what was asked for may still come, it waits for that and tells so.
+	Find(ctx context.Context, life Life, run string, progress Progress) (Submitted, error)
 	// Open gives the replicas of a job. It does no I/O.
 	Open(life Life, ref string) []job.Replica
 	// Down ends all jobs of a life, removes what they left and looks again. The

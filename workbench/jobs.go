@@ -330,7 +330,7 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 	if data.Ref == "" {
 		ctx, cancel := context.WithTimeout(on.w.ctx, follow.StateLimit)
 		defer cancel()
-		found, err := on.Find(ctx, on.life, run)
+		found, err := on.Find(ctx, on.life, run, cloud.Untold)
 		if err != nil || found.Ref == "" {
 			return nil, err
 		}
@@ -345,10 +345,19 @@ func (on *jobCarrier) gone(context.Context) []bool { return make([]bool, len(on.
 // that has begun.
 func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event.RunEnded, bool, error) {
 	w := on.w
-	found, err := on.Find(ctx, on.life, run.ID)
+	t := &stepTeller{d: &drive{w: w, s: s, record: on.c}, ctx: ctx}
+	found, err := on.Find(ctx, on.life, run.ID, func(node int, text string) {
+		if t.name == "" {
+			t.enter(on.Steps()[0], "the job of run "+run.ID)
+		}
+		t.say(node, text)
+	})
 	if err != nil {
-		return event.RunEnded{}, false, &event.Fault{What: "look for the job of run " + run.ID, Node: -1, Why: err.Error(),
+		err = &event.Fault{What: "look for the job of run " + run.ID, Node: -1, Why: err.Error(),
 			Next: "dlwb attach " + s.cluster + " looks again"}
+	}
+	if err = errors.Join(err, t.end(err)); err != nil {
+		return event.RunEnded{}, false, err
 	}
 	_, data, err := w.runRecord(run.ID)
 	if err != nil {
@@ -359,14 +368,13 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 		ended.Duration = since(run.StartedAt)
 		return ended, true, w.recordEnd(s, run, data, ended)
 	}
-	d := &drive{w: w, s: s, record: on.c}
-	if d.data, err = w.clusterData(on.c); err != nil {
+	if t.d.data, err = w.clusterData(on.c); err != nil {
 		return event.RunEnded{}, false, err
 	}
-	if err := d.recordSubmitted(found, run, &data); err != nil {
+	if err := t.d.recordSubmitted(found, run, &data); err != nil {
 		return event.RunEnded{}, false, err
 	}
-	return event.RunEnded{}, false, on.await(ctx, &stepTeller{d: d, ctx: ctx}, run, data)
+	return event.RunEnded{}, false, on.await(ctx, t, run, data)
 }
 
 // observe stores the telemetry of the machines of a job, where they tell any.

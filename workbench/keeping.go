@@ -34,7 +34,7 @@ func (on *jobCarrier) keptSite(k cloud.Keeper, s scope) results.Site {
 				return nil, err
 			}
 			if data.Ref == "" {
-				found, err := on.Find(ctx, on.life, s.run)
+				found, err := on.Find(ctx, on.life, s.run, cloud.Untold)
 				if err != nil || found.Ref == "" {
 					return nil, err
 				}

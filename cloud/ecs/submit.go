@@ -271,7 +271,7 @@ func (m *maker) handIn(ctx context.Context, g *gate, r ref, uri string) error {
 
 // Find looks for the job of a run by its id. Of one that was never asked for the
 // ledger has nothing.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
 	all, err := life.Ledger.Entries()
 	if err != nil {
 		return cloud.Submitted{}, err

@@ -34,7 +34,7 @@ func TestAPageThatIsNotFoundProvesNothing(t *testing.T) {
 		if o, err := d.objectOf(t.Context(), r); err == nil {
 			t.Errorf("%s: the object is %v", kind, o)
 		}
-		if s, err := New().Find(t.Context(), life, "run"); err == nil {
+		if s, err := New().Find(t.Context(), life, "run", cloud.Untold); err == nil {
 			t.Errorf("%s: found %+v", kind, s)
 		}
 	}

@@ -368,11 +368,11 @@ func TestSubmitAndFindKnowAJobAgain(t *testing.T) {
 	if err != nil || again.Ref != r.ref {
 		t.Errorf("%+v, %v", again, err)
 	}
-	found, err := New().Find(t.Context(), r.life, r.job.Run)
+	found, err := New().Find(t.Context(), r.life, r.job.Run, cloud.Untold)
 	if err != nil || found.Ref != r.ref {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if none, err := New().Find(t.Context(), r.life, "another"); err != nil || none.Ref != "" {
+	if none, err := New().Find(t.Context(), r.life, "another", cloud.Untold); err != nil || none.Ref != "" {
 		t.Errorf("%+v, %v", none, err)
 	}
 	list, err := c.Resource("pytorchjobs.v1.kubeflow.org", "default").List(t.Context(), meta.ListOptions{LabelSelector: labelLife + "=" + r.life.ID})

@@ -275,7 +275,7 @@ func TestTheDashboardOfARayJobIsReached(t *testing.T) {
 	if err != nil || again.Ref != r.ref {
 		t.Errorf("handed in again: %+v, %v", again, err)
 	}
-	found, err := New().Find(t.Context(), r.life, r.job.Run)
+	found, err := New().Find(t.Context(), r.life, r.job.Run, cloud.Untold)
 	if err != nil || found.Ref != r.ref {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -324,7 +324,7 @@ func (s submission) adopt(ctx context.Context) error {
 }
 
 // Find looks for the object of a run's job.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
 	r, known, err := knownRef(life, run)
 	if err != nil || !known {
 		return cloud.Submitted{}, err

@@ -149,7 +149,7 @@ func TestAnotherAccountProvesNothing(t *testing.T) {
 				}
 				return nil
 			})
-			if found, err := elsewhere.Find(t.Context(), life, "r-live"); err == nil {
+			if found, err := elsewhere.Find(t.Context(), life, "r-live", cloud.Untold); err == nil {
 				t.Errorf("found is %+v", found)
 			}
 			if state, err := elsewhere.Open(life, at)[0].State(t.Context()); err == nil {
@@ -208,7 +208,7 @@ func TestAJobThatWasMadeAndIsNotShownIsUnknown(t *testing.T) {
 		}
 		return nil
 	})
-	if found, err := p.Find(t.Context(), life, "r-live"); err == nil {
+	if found, err := p.Find(t.Context(), life, "r-live", cloud.Untold); err == nil {
 		t.Errorf("found is %+v", found)
 	}
 	stays(t, p, life, "a job does not vanish")
@@ -242,7 +242,7 @@ func TestAJobOfAnotherLifeIsLeftAlone(t *testing.T) {
 			if err := mine.Ledger.Intend(kindJob, r.Name, r); err != nil { // and the call was never sent
 				t.Fatal(err)
 			}
-			if found, err := p.Find(t.Context(), mine, "r-live"); err == nil || found.Ref != "" {
+			if found, err := p.Find(t.Context(), mine, "r-live", cloud.Untold); err == nil || found.Ref != "" {
 				t.Errorf("found is %+v, %v", found, err)
 			}
 			if made, err := p.Submit(t.Context(), mine, jobThat(t, "r-live", sleeper, options.Machines{}), noStep, quiet); err == nil {

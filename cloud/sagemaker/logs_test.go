@@ -217,10 +217,10 @@ func TestARunHasOneJobWhateverIsLost(t *testing.T) {
 	if _, err := p.Submit(t.Context(), other, j, noStep, quiet); err == nil || !strings.Contains(err.Error(), "not of this run") {
 		t.Errorf("the job of another was taken: %v", err)
 	}
-	if found, err := p.Find(t.Context(), life, "r-1"); err != nil || found.Ref != first.Ref {
+	if found, err := p.Find(t.Context(), life, "r-1", cloud.Untold); err != nil || found.Ref != first.Ref {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if found, err := p.Find(t.Context(), life, "r-2"); err != nil || found.Ref != "" {
+	if found, err := p.Find(t.Context(), life, "r-2", cloud.Untold); err != nil || found.Ref != "" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if r, err := p.Down(t.Context(), life, quiet); err != nil || !r.Proven() || len(f.Running()) > 0 || len(r.Resources) != 2 {

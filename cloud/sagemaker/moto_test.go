@@ -84,7 +84,7 @@ func TestMotoTakesAJobAndProvesItsEnd(t *testing.T) {
 	if err != nil || again.Ref != made.Ref {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if found, err := p.Find(t.Context(), life, "r-moto"); err != nil || found.Ref != made.Ref {
+	if found, err := p.Find(t.Context(), life, "r-moto", cloud.Untold); err != nil || found.Ref != made.Ref {
 		t.Errorf("%+v, %v", found, err)
 	}
 	r, err := p.Down(t.Context(), life, quiet)

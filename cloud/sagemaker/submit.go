@@ -292,7 +292,7 @@ func (d *door) ours(ctx context.Context, life cloud.Life, name, arn string) erro
 
 // Find looks for the job of a run by its name. One that was asked for a moment ago
 // may be about to be seen.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
 	name := nameOf(run)
 	made, _, err := entryOf(life, name)
 	if err != nil || made == nil || made.ClosedAt != nil && made.ID == "" {

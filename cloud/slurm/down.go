@@ -65,7 +65,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 
 // cancel ends the job of a run, where there is one, and gives the proof.
 func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life, home, run string, progress cloud.Progress) (id, proof string, err error) {
-	id, err = settled(ctx, m, home, run, progress)
+	id, _, err = settled(ctx, m, home, run, progress)
 	if err != nil {
 		return id, "", err
 	}
@@ -96,28 +96,28 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 	}
 }
 
-// tryingFor is how long an sbatch that was begun may still bring a job into the
-// queue, whatever became of whoever began it; find knows the same minute.
-var tryingFor = time.Minute
+// trialMost is how long an sbatch is waited for: the minute for which one that was begun
+// may still bring a job into the queue, whatever became of whoever began it, and some.
+var trialMost = 70 * time.Second
 
 // settled gives the job of a run; empty: there is none. An sbatch that was begun a
 // moment ago may still be waiting for the controller: that there is no job yet is no
 // proof, and its time is waited for.
-func settled(ctx context.Context, m cloud.Machine, home, run string, progress cloud.Progress) (id string, err error) {
+func settled(ctx context.Context, m cloud.Machine, home, run string, progress cloud.Progress) (id string, replicas int, err error) {
 	began := time.Now()
 	for told := false; ; told = true {
-		id, trying, _, err := find(ctx, m, home, run)
+		id, trying, replicas, err := find(ctx, m, home, run)
 		if err != nil || id != "" || !trying {
-			return id, err
+			return id, replicas, err
 		}
-		if time.Since(began) > tryingFor+10*time.Second {
-			return "", fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: dlwb down again in a minute", run)
+		if time.Since(began) > trialMost {
+			return "", 0, fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: look again in a minute", run)
 		}
 		if !told {
 			progress(-1, "an sbatch of run "+run+" was begun less than a minute ago; whether it brings a job into the queue is seen when its minute is over")
 		}
 		if err := sleep(ctx, time.Second); err != nil {
-			return "", fmt.Errorf("an sbatch of run %s was begun less than a minute ago, and may still bring a job into the queue: %w", run, err)
+			return "", 0, fmt.Errorf("an sbatch of run %s was begun less than a minute ago, and may still bring a job into the queue: %w", run, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,13 +57,13 @@ func TestAnSbatchOnItsWayIsNoProofThatThereIsNoJob(t *testing.T) {
 		told = append(told, text)
 		cancel()
 	}
-	if id, err := settled(soon, here{home: home}, home, "run", tell); err == nil || !strings.Contains(err.Error(), "may still bring a job") || len(told) != 1 {
+	if id, _, err := settled(soon, here{home: home}, home, "run", tell); err == nil || !strings.Contains(err.Error(), "may still bring a job") || len(told) != 1 {
 		t.Errorf("%q %v, told %q", id, err, told)
 	}
 	if err := os.Chtimes(trying, time.Time{}, time.Now().Add(-5*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := settled(t.Context(), here{home: home}, home, "run", tell); err != nil || id != "" {
+	if id, _, err := settled(t.Context(), here{home: home}, home, "run", tell); err != nil || id != "" {
 		t.Errorf("%q %v", id, err)
 	}
 }
@@ -118,8 +119,8 @@ func calls(bin, name string) int {
 func TestFindDoesNotSayThatNothingWasHandedInWhileSbatchGoesOn(t *testing.T) {
 	p, life, home, bin := desk(t)
 	fake(t, bin, "squeue", "")
-	defer func(was time.Duration) { settleLimit = was }(settleLimit)
-	settleLimit = 500 * time.Millisecond
+	defer func(was time.Duration) { trialMost = was }(trialMost)
+	trialMost = 500 * time.Millisecond
 	slow := exec.Command("sleep", "60")
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)
@@ -133,12 +134,12 @@ func TestFindDoesNotSayThatNothingWasHandedInWhileSbatchGoesOn(t *testing.T) {
 	if err := errors.Join(os.WriteFile(trying, fmt.Appendf(nil, "%d %s", slow.Process.Pid, host), 0o600), os.Chtimes(trying, time.Time{}, old)); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := p.Find(t.Context(), life, "run"); err == nil || found.Ref != "" || !strings.Contains(err.Error(), "may still bring a job") {
+	if found, err := p.Find(t.Context(), life, "run", cloud.Untold); err == nil || found.Ref != "" || !strings.Contains(err.Error(), "may still bring a job") {
 		t.Errorf("%+v %v", found, err)
 	}
 	_ = slow.Process.Kill()
 	_ = slow.Wait()
-	if found, err := p.Find(t.Context(), life, "run"); err != nil || found.Ref != "" {
+	if found, err := p.Find(t.Context(), life, "run", cloud.Untold); err != nil || found.Ref != "" {
 		t.Errorf("%+v %v", found, err)
 	}
 }
@@ -149,11 +150,74 @@ func TestAJobWhoseSbatchGaveUpIsFoundLater(t *testing.T) {
 	_, life, home, bin := desk(t)
 	fake(t, bin, "sbatch", "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1")
 	fake(t, bin, "squeue", `[ "$(grep -c call "$0.calls")" -lt 4 ] || echo '77|PENDING||N/A|dlwb-run|Priority'`)
-	defer func(was time.Duration) { settleLimit = was }(settleLimit)
-	settleLimit = time.Second // longer than that
 	id, err := sbatch(t.Context(), here{home: home}, life, order{run: "run", home: home, nodes: 1}, func(int, string) {})
 	if err != nil || id != "77" || calls(bin, "sbatch") != 1 {
 		t.Errorf("%q %v, handed in %d times", id, err, calls(bin, "sbatch"))
+	}
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("there is no %s after a minute", path)
+		}
+	}
+}
+
+// Whoever asks for a job while its sbatch is on its way waits for it, and is told so.
+func TestAnSbatchThatGoesOnIsWaitedFor(t *testing.T) {
+	p, life, home, bin := desk(t)
+	fake(t, bin, "squeue", `[ "$(grep -c call "$0.calls")" -lt 4 ] || echo '77|PENDING||N/A|dlwb-run|Priority'`)
+	if err := os.WriteFile(filepath.Join(jobDir(home, "run"), "trying"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	found, err := p.Find(t.Context(), life, "run", func(_ int, text string) { told = append(told, text) })
+	if err != nil || !strings.HasPrefix(found.Ref, "77/") || len(told) != 1 || !strings.Contains(told[0], "less than a minute ago") {
+		t.Errorf("%+v %v, told %q", found, err, told)
+	}
+}
+
+// A dlwb that is killed, or whose connection breaks, while sbatch waits for the controller
+// leaves no doubt: the agent ends what its caller asked for, and sbatch comes to its end.
+func TestAnSbatchWhoseCallerIsGoneIsSeenToItsEnd(t *testing.T) {
+	p, life, home, bin := desk(t)
+	fake(t, bin, "squeue", "")
+	dir := jobDir(home, "run")
+	fake(t, bin, "sbatch", `: >`+words(home)+`/waits; while [ ! -e `+words(home)+`/go ]; do sleep 0.05; done; echo 17`)
+	for _, end := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGKILL} {
+		for _, name := range []string{"waits", "go"} {
+			_ = os.Remove(filepath.Join(home, name))
+		}
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		out, back, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command("sh", "-c", sbatchLine(words(dir), "life", false))
+		c.Dir, c.Stdin, c.Stdout, c.Stderr = home, strings.NewReader("#!/bin/sh\n"), back, back
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = back.Close()
+		awaitFile(t, filepath.Join(home, "waits"))
+		_ = syscall.Kill(-c.Process.Pid, end)
+		_ = out.Close() // nobody reads what it prints
+		_ = c.Wait()
+		if err := os.WriteFile(filepath.Join(home, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		awaitFile(t, filepath.Join(dir, "id"))
+		if found, err := p.Find(t.Context(), life, "run", cloud.Untold); err != nil || !strings.HasPrefix(found.Ref, "17/") {
+			t.Errorf("%v: %+v %v", end, found, err)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err := p.addRun(life, j.Run); err != nil {
 		return cloud.Submitted{}, err
 	}
-	found, err := p.Find(ctx, life, j.Run)
+	found, err := p.Find(ctx, life, j.Run, progress)
 	if err != nil || found.Ref != "" {
 		return found, err
 	}
@@ -157,7 +157,7 @@ func sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order, prog
 	}
 	// Its answer may have been lost, or sbatch gave up waiting for one. Until its time is
 	// over, that there is no job yet is no proof.
-	id, lookErr := settled(ctx, m, o.home, o.run, progress)
+	id, _, lookErr := settled(ctx, m, o.home, o.run, progress)
 	if lookErr == nil && id != "" {
 		return id, nil
 	}
@@ -175,16 +175,20 @@ func sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order, prog
 }
 
 // sbatchLine hands in the script that comes in. What sbatch was refused is no longer
-// on its way; what it waited for in vain may still come.
+// on its way; what it waited for in vain may still come. It is out of the reach of the
+// signals that end a command whose caller is gone: an sbatch that is killed would leave
+// it open for a minute whether there is a job.
 func sbatchLine(dir, life string, resumes bool) string {
 	marks := `printf '%s %s\n' "$$" "$(uname -n)" >trying`
 	if resumes {
 		marks += " && : >resume"
 	}
-	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && ` + marks + ` || exit 70; ` +
-		`out=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' -e 'receive failure' -e 'reset by peer' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
-		`id=$(printf '%s\n' "$out" | sed -n '` + jobNumber + `' | tail -n 1); [ -n "$id" ] || { printf 'it named no job: %s\n' "$out" >&2; exit 71; }; ` +
-		`printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
+	handsIn := marks + ` || exit 70; ` +
+		`out=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' -e 'receive failure' -e 'reset by peer' errors || rm -f trying; exit 71; }; ` +
+		`id=$(printf '%s\n' "$out" | sed -n '` + jobNumber + `' | tail -n 1); [ -z "$id" ] || { printf '%s\n' "$id" >id.tmp && mv id.tmp id; }; cat errors >&2; ` +
+		`[ -n "$id" ] || { printf 'it named no job: %s\n' "$out" >&2; exit 71; }; printf %s "$id"`
+	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && : >trying || exit 70; ` +
+		`own=$(command -v setsid); $own sh -c ` + words(handsIn) + ` </dev/null; exit $?` // a shell that became setsid itself would not wait
 }
 
 // jobNumber is the script of sed that finds the number of a job in what sbatch prints:
@@ -192,12 +196,9 @@ func sbatchLine(dir, life string, resumes bool) string {
 // makes of that, with a banner before or behind.
 const jobNumber = `s/^\([0-9][0-9]*\)\(;[^ ]*\)\{0,1\}$/\1/p; s/^Submitted batch job \([0-9][0-9]*\).*/\1/p`
 
-// settleLimit is how long Find waits for an sbatch that is on its way.
-var settleLimit = 12 * time.Second
-
 // Find looks for the job of a run: by what lies on the shared disk, and in the
 // queue by its name.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, progress cloud.Progress) (cloud.Submitted, error) {
 	r, err := p.read(life)
 	if errors.Is(err, errNothing) {
 		return cloud.Submitted{}, nil
@@ -209,21 +210,11 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	for began := time.Now(); ; {
-		id, trying, replicas, err := find(ctx, m, r.Home, run)
-		if err != nil || id != "" {
-			return submittedAs(id, run, replicas), err
-		}
-		if !trying {
-			return cloud.Submitted{}, nil
-		}
-		if time.Since(began) > settleLimit {
-			return cloud.Submitted{}, fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: look again in a minute", run)
-		}
-		if err := sleep(ctx, time.Second); err != nil {
-			return cloud.Submitted{}, err
-		}
+	id, replicas, err := settled(ctx, m, r.Home, run, progress)
+	if err != nil {
+		return cloud.Submitted{}, err
 	}
+	return submittedAs(id, run, replicas), nil
 }
 
 func submittedAs(id, run string, replicas int) cloud.Submitted {

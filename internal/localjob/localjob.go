@@ -128,7 +128,7 @@ func (p *Provider) handIn(dir string, j cloud.Job) error {
 }
 
 // Find looks for the directory of a run.
-func (p *Provider) Find(_ context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+func (p *Provider) Find(_ context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
 	_, err := os.Stat(filepath.Join(p.life(life), run, "job.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return cloud.Submitted{}, nil

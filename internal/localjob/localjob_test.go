@@ -289,7 +289,7 @@ func TestASecondSubmitMakesNoSecondJob(t *testing.T) {
 	if err != nil || j.Command[0] != "first" {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if found, err := p.Find(t.Context(), life, "other"); err != nil || found.Ref != "" {
+	if found, err := p.Find(t.Context(), life, "other", cloud.Untold); err != nil || found.Ref != "" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }

@@ -210,30 +210,43 @@ func timeUp(t *testing.T, d *desk) {
 }
 
 // A shim stands in front of Slurm's commands and kills dlwb before, or after, the
-// call of a number.
+// call of a number, or at an sbatch of a number, which goes on some seconds later.
 const shim = `#!/bin/sh
 n=$(( $(cat "$SHIM/count" 2>/dev/null || echo 0) + 1 )); echo $n >"$SHIM/count"
 [ "$n" != "$(cat "$SHIM/before" 2>/dev/null)" ] || kill -9 "$(cat "$SHIM/pid")"
 PATH=${PATH#*:}
+case $(basename "$0"):$* in
+*--test-only*) ;;
+sbatch:*)
+	echo x >>"$SHIM/tried"
+	if [ "$(grep -c x "$SHIM/tried")" = "$(cat "$SHIM/at" 2>/dev/null)" ]; then rm -f "$SHIM/at"; kill -9 "$(cat "$SHIM/pid")"; sleep 5; fi ;;
+esac
 "$(basename "$0")" "$@"; code=$?
 [ "$(basename "$0")" != sbatch ] || case "$*" in *--test-only*) ;; *) [ $code != 0 ] || echo x >>"$SHIM/submitted" ;; esac
 [ "$n" != "$(cat "$SHIM/after" 2>/dev/null)" ] || kill -9 "$(cat "$SHIM/pid")"
 exit $code
 `
 
-// Whenever dlwb is killed, no job is handed in twice and none is left.
-func crashes(t *testing.T, d *desk) {
-	bin := filepath.Join(d.at, "shims")
+// shims puts them in front of Slurm's commands for every dlwb from now on.
+func (d *desk) shims() (bin string) {
+	d.t.Helper()
+	bin = filepath.Join(d.at, "shims")
 	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	for _, name := range []string{"sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo"} {
 		if err := testprogram.Write(filepath.Join(bin, name), []byte(shim), 0o755); err != nil {
-			t.Fatal(err)
+			d.t.Fatal(err)
 		}
 	}
-	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py 0.01")
 	d.env = append(d.env, "PATH="+bin+":"+os.Getenv("PATH"), "SHIM="+bin)
+	return bin
+}
+
+// Whenever dlwb is killed, no job is handed in twice and none is left.
+func crashes(t *testing.T, d *desk) {
+	bin := d.shims()
+	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py 0.01")
 	set := func(name string, n int) { _ = os.WriteFile(filepath.Join(bin, name), []byte(strconv.Itoa(n)), 0o600) }
 	forget := func() {
 		for _, name := range []string{"count", "before", "after", "submitted", "pid"} {

@@ -4,6 +4,7 @@ package slurmrig
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,31 +40,30 @@ for step in range(1, 11):
 `
 
 // The trials of a sweep are jobs, two at once, on one copy of the code; a dlwb that is
-// killed leaves them, and none is handed in twice. What each wrote comes home.
+// killed, in the middle of handing one in or after some are through, leaves them, and
+// none is handed in twice. What each wrote comes home.
 func sweeps(t *testing.T, d *desk) {
 	d.write("train.py", searches)
 	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py}\nsweep: {parameters: {lr: [0.4, 0.3, 0.2, 0.1]}, metric: loss, parallel: 2")
 	before := lastJob()
-	first := d.command("sweep", "--json")
-	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
-	if err != nil {
+	bin := d.shims()
+	if err := os.WriteFile(filepath.Join(bin, "at"), []byte("2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first.Stdout, first.Stderr = said, said
-	if err := first.Start(); err != nil {
+	first := d.sweeping()
+	if err := os.WriteFile(filepath.Join(bin, "pid"), []byte(strconv.Itoa(first.Process.Pid)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if text, _ := os.ReadFile(said.Name()); t.Failed() {
-			t.Logf("the first sweep said\n%s", text)
-		}
-	})
+	if err := first.Wait(); err == nil {
+		t.Fatal("the first sweep was not killed")
+	}
+	second := d.sweeping()
 	d.await("a trial is through", 4*time.Minute, func() bool {
-		out, err := d.try("sweep", "--show") // it may not have begun
+		out, err := d.try("sweep", "--show")
 		return err == nil && strings.Contains(out, " done ")
 	})
-	_ = first.Process.Kill()
-	_ = first.Wait()
+	_ = second.Process.Kill()
+	_ = second.Wait()
 	d.must("sweep", "--plain")
 	board := d.must("sweep", "--show", "--json")
 	if !strings.Contains(board, `"done":4`) || !strings.Contains(board, `"best":4`) {
@@ -79,6 +79,27 @@ func sweeps(t *testing.T, d *desk) {
 		t.Errorf("the results of %d trials are home: %q", len(got), got)
 	}
 	d.clean()
+}
+
+// sweeping is a sweep that has begun. What it said is told where the test fails.
+func (d *desk) sweeping() *exec.Cmd {
+	d.t.Helper()
+	c := d.command("sweep", "--json")
+	said, err := os.Create(filepath.Join(d.t.TempDir(), "said"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c.Stdout, c.Stderr = said, said
+	if err := c.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		_ = said.Close()
+		if text, _ := os.ReadFile(said.Name()); d.t.Failed() {
+			d.t.Logf("a sweep that was killed said\n%s", text)
+		}
+	})
+	return c
 }
 
 // A task that is done and unchanged is not handed in again.
