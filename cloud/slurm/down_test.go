@@ -188,7 +188,7 @@ func TestAnSbatchWhoseCallerIsGoneIsSeenToItsEnd(t *testing.T) {
 	p, life, home, bin := desk(t)
 	fake(t, bin, "squeue", "")
 	dir := jobDir(home, "run")
-	fake(t, bin, "sbatch", `: >`+words(home)+`/waits; while [ ! -e `+words(home)+`/go ]; do sleep 0.05; done; echo 17`)
+	fake(t, bin, "sbatch", `: >`+words(home)+`/waits; while [ -e `+words(home)+`/waits ] && [ ! -e `+words(home)+`/go ]; do sleep 0.05; done; echo 17`)
 	for _, end := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGKILL} {
 		for _, name := range []string{"waits", "go"} {
 			_ = os.Remove(filepath.Join(home, name))
@@ -210,11 +210,11 @@ func TestAnSbatchWhoseCallerIsGoneIsSeenToItsEnd(t *testing.T) {
 		awaitFile(t, filepath.Join(home, "waits"))
 		_ = syscall.Kill(-c.Process.Pid, end)
 		_ = out.Close() // nobody reads what it prints
-		_ = c.Wait()
 		if err := os.WriteFile(filepath.Join(home, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		awaitFile(t, filepath.Join(dir, "id"))
+		_ = c.Wait() // not before: under nohup a SIGHUP ends nothing
 		if found, err := p.Find(t.Context(), life, "run", cloud.Untold); err != nil || !strings.HasPrefix(found.Ref, "17/") {
 			t.Errorf("%v: %+v %v", end, found, err)
 		}
