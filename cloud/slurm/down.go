@@ -96,9 +96,9 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 	}
 }
 
-// trialMost is how long an sbatch is waited for: the minute for which one that was begun
+// sbatchMost is how long an sbatch is waited for: the minute for which one that was begun
 // may still bring a job into the queue, whatever became of whoever began it, and some.
-var trialMost = 70 * time.Second
+var sbatchMost = 70 * time.Second
 
 // settled gives the job of a run; empty: there is none. An sbatch that was begun a
 // moment ago may still be waiting for the controller: that there is no job yet is no
@@ -110,7 +110,7 @@ func settled(ctx context.Context, m cloud.Machine, home, run string, progress cl
 		if err != nil || id != "" || !trying {
 			return id, replicas, err
 		}
-		if time.Since(began) > trialMost {
+		if time.Since(began) > sbatchMost {
 			return "", 0, fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: look again in a minute", run)
 		}
 		if !told {

@@ -119,8 +119,8 @@ func calls(bin, name string) int {
 func TestFindDoesNotSayThatNothingWasHandedInWhileSbatchGoesOn(t *testing.T) {
 	p, life, home, bin := desk(t)
 	fake(t, bin, "squeue", "")
-	defer func(was time.Duration) { trialMost = was }(trialMost)
-	trialMost = 500 * time.Millisecond
+	defer func(was time.Duration) { sbatchMost = was }(sbatchMost)
+	sbatchMost = 500 * time.Millisecond
 	slow := exec.Command("sleep", "60")
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)

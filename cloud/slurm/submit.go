@@ -177,7 +177,8 @@ func sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order, prog
 // sbatchLine hands in the script that comes in. What sbatch was refused is no longer
 // on its way; what it waited for in vain may still come. It is out of the reach of the
 // signals that end a command whose caller is gone: an sbatch that is killed would leave
-// it open for a minute whether there is a job.
+// it open for a minute whether there is a job. That it is on its way is on the disk
+// before it has a process of its own, whose number is put there then.
 func sbatchLine(dir, life string, resumes bool) string {
 	marks := `printf '%s %s\n' "$$" "$(uname -n)" >trying`
 	if resumes {
