@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,13 @@ func (h *Host) first() hostclaim.Claim { return readClaim(h.at(hostclaim.File)) 
 
 // claims are those of all hosts with this home, by host.
 func (h *Host) claims() map[string]hostclaim.Claim {
+	all := h.claimsAndComing()
+	maps.DeleteFunc(all, func(name string, _ hostclaim.Claim) bool { return isComing(name) })
+	return all
+}
+
+// claimsAndComing are the claims, and those that are about to become some, by their files.
+func (h *Host) claimsAndComing() map[string]hostclaim.Claim {
 	all := map[string]hostclaim.Claim{}
 	entries, _ := os.ReadDir(h.at(claimsDir))
 	for _, e := range entries {
@@ -63,6 +71,15 @@ func (h *Host) claims() map[string]hostclaim.Claim {
 	}
 	return all
 }
+
+// comingFile says beside the claims that a life is about to have this host. It has nothing
+// in the home yet, and may still turn away: nothing is handed over to it. But whoever leaves
+// is not the last one then.
+func (h *Host) comingFile(life string) string { return h.claimFile() + "." + life + comingEnd }
+
+const comingEnd = ".coming"
+
+func isComing(name string) bool { return strings.HasSuffix(name, comingEnd) }
 
 // claim says who has this host; the zero Claim: nobody.
 func (h *Host) claim() hostclaim.Claim {
@@ -140,25 +157,46 @@ func (h *Host) files(c hostclaim.Claim) (names []string) {
 // handOver takes a life out of the file that names the first cluster: another one stands
 // there then, if there is one. The caller is the only one who leaves.
 func (h *Host) handOver(life string) {
+	file := h.at(hostclaim.File)
 	if h.first().Life != life {
 		return
 	}
+	if next := h.otherThan(life); next.Held() && whole(file, next.Text(), 0o600) == nil {
+		return
+	}
+	_ = os.Remove(file)
+	if next := h.otherThan(life); next.Held() { // it came just now, and found the file still there
+		_, _ = h.write(file, next.Life, next.Text())
+	}
+}
+
+// otherThan is a claim of another life; the zero Claim: there is none.
+func (h *Host) otherThan(life string) hostclaim.Claim {
 	all := h.claims()
 	for _, host := range sortedKeys(all) {
-		if all[host].Life != life && whole(h.at(hostclaim.File), all[host].Text(), 0o600) == nil {
-			return
+		if all[host].Life != life {
+			return all[host]
 		}
 	}
-	_ = os.Remove(h.at(hostclaim.File))
+	return hostclaim.Claim{}
 }
 
 // unclaim removes the files of the hosts of a life.
 func (h *Host) unclaim(life string) {
-	for host, c := range h.claims() {
+	for name, c := range h.claimsAndComing() {
 		if c.Life == life {
-			_ = os.Remove(h.at(filepath.Join(claimsDir, host)))
+			_ = os.Remove(h.at(filepath.Join(claimsDir, name)))
 		}
 	}
+	_ = os.Remove(h.at(claimsDir)) // where it is empty
+}
+
+// withdraw undoes what arrive has done.
+func (h *Host) withdraw(c hostclaim.Claim) {
+	done := h.leave(c.Life, leavingMost)
+	defer done()
+	h.handOver(c.Life)
+	_ = os.Remove(h.claimFile())
 	_ = os.Remove(h.at(claimsDir)) // where it is empty
 }
 
@@ -204,26 +242,36 @@ func (h *Host) leave(life string, most time.Duration) (done func()) {
 }
 
 // arrive writes the claim of this host, at no moment at which somebody empties the
-// directory: who leaves looks for claims after he has said so, and who comes looks for that
-// after he has written his.
+// directory: who leaves looks for others after he has said so, and who comes looks for that
+// after he has said that he comes. A claim that is there once stays until its life leaves:
+// what names the first cluster is written by those who leave, from the claims that they see.
 func (h *Host) arrive(want hostclaim.Claim) (fresh bool, err error) {
+	if exists(h.claimFile()) {
+		return false, nil
+	}
+	coming := h.comingFile(want.Life)
+	_ = os.Remove(coming) // of one that was killed
+	if _, err := h.write(coming, want.Life, want.Text()); err != nil {
+		return false, err
+	}
+	defer func() {
+		_ = os.Remove(coming)
+		_ = os.Remove(h.at(claimsDir)) // where it is empty
+	}()
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if fresh, err = h.write(h.claimFile(), want.Life, want.Text()); !fresh || err != nil {
-			return fresh, err
-		}
 		leaving, err := os.Stat(h.at(leavingFile))
 		if err != nil {
-			return true, nil
+			break
 		}
-		if mine, err := os.Stat(h.claimFile()); err == nil && mine.ModTime().Sub(leaving.ModTime()) > 2*leavingMost {
+		if mine, err := os.Stat(coming); err == nil && mine.ModTime().Sub(leaving.ModTime()) > 2*leavingMost {
 			_ = os.Remove(h.at(leavingFile)) // he was killed
-			return true, nil
+			break
 		}
-		_ = os.Remove(h.claimFile())
 		if time.Since(began) > arriveMost {
 			return false, fmt.Errorf("another cluster's hosts, which have the same home, are just being given back: try again in a minute")
 		}
 	}
+	return h.write(h.claimFile(), want.Life, want.Text())
 }
 
 // isMeetingOf reports whether a meeting was one of a life, or of an older version.

@@ -178,3 +178,109 @@ func TestClustersComeAndGoAtOnceInOneHome(t *testing.T) {
 		t.Errorf("left:\n%s", left)
 	}
 }
+
+// One who leaves hands the home over to none that is not in it yet: whoever has said only
+// that he comes may turn away, and everybody would be told that he has it.
+func TestAHomeIsHandedOverOnlyToWhoIsInIt(t *testing.T) {
+	home := t.TempDir()
+	a, b, c := among(home, "hosta"), among(home, "hostb"), among(home, "hostc")
+	taken := func(h *Host, cluster string) {
+		t.Helper()
+		if got := h.Do(asks(hostclaim.Take, cluster)); got.Failed != "" || !got.New {
+			t.Errorf("%+v", got)
+		}
+	}
+	taken(a, "a")
+	done := a.leave("aa", time.Minute)
+	comes, gone := make(chan struct{}), sync.OnceFunc(func() { // at the moment at which b is seen first
+		a.handOver("aa")
+		a.unclaim("aa")
+	})
+	said := sync.OnceFunc(func() { close(comes) })
+	b.link = func(from, to string) error {
+		err := os.Link(from, to)
+		if strings.HasPrefix(filepath.Base(to), "hostb") {
+			gone()
+			said()
+		}
+		return err
+	}
+	var coming sync.WaitGroup
+	coming.Go(func() { taken(b, "b") })
+	<-comes
+	for range 100 { // b waits, and looks again every 50 ms
+		if by, _ := c.inTheWay(hostclaim.Claim{Cluster: "c", Life: "cc"}); by.Held() {
+			t.Errorf("%v, and it only comes", by)
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	done()
+	coming.Wait()
+	taken(c, "c")
+	for _, h := range []*Host{b, c} {
+		cluster := strings.TrimPrefix(h.id, "host")
+		if got := h.Do(asks(hostclaim.Remove, cluster)); got.Failed != "" || got.Claim.Cluster != cluster {
+			t.Errorf("%+v", got)
+		}
+	}
+	if left := tree(t, home); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+// Of one that was killed while it came nothing is left when its cluster is given up, and
+// until then nobody takes the home away from under it.
+func TestOneThatWasKilledWhileItCameLeavesNothing(t *testing.T) {
+	home := t.TempDir()
+	a, b := among(home, "hosta"), among(home, "hostb")
+	a.Do(asks(hostclaim.Take, "a"))
+	coming := hostclaim.Claim{Cluster: "b", Life: "bb"}
+	must(t, os.WriteFile(b.comingFile("bb"), []byte(coming.Text()), 0o600))
+	if got := a.Do(asks(hostclaim.Remove, "a")); got.Failed != "" || len(got.Left.Others) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := b.Do(asks(hostclaim.Remove, "b")); got.Failed != "" || got.Claim.Held() {
+		t.Errorf("%+v", got)
+	}
+	if left := tree(t, home); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+// Namesakes that come at once turn away, or one of them stays; whoever turns away leaves at
+// a moment at which nobody else does, and no file names it.
+func TestWhoTurnsAwayIsNamedNowhere(t *testing.T) {
+	for range 20 {
+		home := t.TempDir()
+		x := among(home, "hostx")
+		x.Do(asks(hostclaim.Take, "x"))
+		var all sync.WaitGroup
+		answers := make([]hostclaim.Answer, 4)
+		for i := range answers {
+			all.Go(func() {
+				r := asks(hostclaim.Take, "same")
+				r.Life = fmt.Sprintf("life%d", i)
+				answers[i] = among(home, fmt.Sprintf("host%d", i)).Do(r)
+			})
+		}
+		all.Go(func() { x.Do(asks(hostclaim.Remove, "x")) })
+		all.Wait()
+		in := 0
+		for i, a := range answers {
+			life := fmt.Sprintf("life%d", i)
+			if a.Failed != "" {
+				t.Errorf("%s: %s", life, a.Failed)
+			}
+			if a.New {
+				in++
+				r := asks(hostclaim.Remove, "same")
+				r.Life = life
+				among(home, fmt.Sprintf("host%d", i)).Do(r)
+			}
+		}
+		if by, _ := x.inTheWay(hostclaim.Claim{Cluster: "new", Life: "new"}); by.Held() || in > 1 {
+			t.Fatalf("%d came in and left, and %v", in, by)
+		}
+	}
+}

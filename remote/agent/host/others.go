@@ -42,9 +42,10 @@ func (h *Host) foreign(run string, c hostclaim.Claim) bool {
 	return of != c.Cluster && (of != "" || h.keepsRecords() || h.hasOthers(c)) // it may be just being launched
 }
 
-// hasOthers reports whether other hosts with this home are had by other clusters.
+// hasOthers reports whether other hosts with this home are had by other clusters, or are
+// about to be.
 func (h *Host) hasOthers(c hostclaim.Claim) bool {
-	for _, other := range h.claims() {
+	for _, other := range h.claimsAndComing() {
 		if other.Life != c.Life {
 			return true
 		}
@@ -85,10 +86,10 @@ func (h *Host) others(c hostclaim.Claim) (found []string) {
 	for _, job := range jobs {
 		found = append(found, filepath.Join(".dlwb/jobs", job.Name()))
 	}
-	all := h.claims()
-	for _, host := range sortedKeys(all) {
-		if all[host].Life != c.Life {
-			found = append(found, filepath.Join(claimsDir, host))
+	all := h.claimsAndComing()
+	for _, name := range sortedKeys(all) {
+		if all[name].Life != c.Life {
+			found = append(found, filepath.Join(claimsDir, name))
 		}
 	}
 	if h.keepsRecords() {

@@ -98,7 +98,7 @@ func (h *Host) removeTraces(life string) {
 	if text, err := os.ReadFile(h.at(leavingFile)); err == nil && life != "" && string(text) == life {
 		_ = os.Remove(h.at(leavingFile))
 	}
-	_ = os.Remove(h.at(claimsDir)) // where it is empty
+	h.unclaim(life)
 	entries, _ := os.ReadDir(h.at(".dlwb"))
 	for _, e := range entries {
 		if life != "" && strings.HasPrefix(e.Name(), "claim."+life+".") {

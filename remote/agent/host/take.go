@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
 )
@@ -48,9 +50,7 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	if by, namesake := h.inTheWay(want); by.Held() { // who came at the same moment
 		if fresh {
-			_ = os.Remove(h.claimFile())
-			_ = os.Remove(h.at(claimsDir))
-			h.handOver(want.Life)
+			h.withdraw(want)
 		}
 		return hostclaim.Answer{Claim: by, Namesake: namesake, Files: h.files(by)}, nil
 	}
@@ -75,21 +75,54 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 	return a, nil
 }
 
-// thereBefore are the places that were there before dlwb came.
+// thereBefore are the places that were there before dlwb came. Those who are there know it,
+// and those who come. Where there are none, it is what is there, if nobody came or went
+// while that was looked at.
 func (h *Host) thereBefore() (had []string) {
-	all := h.claims()
-	all[""] = h.first()
-	for _, c := range all {
-		if c.Held() {
+	for range 20 {
+		since := h.changed()
+		if c := h.anyone(); c.Held() {
 			return c.Had
 		}
-	}
-	for _, name := range places {
-		if exists(h.at(name)) {
-			had = append(had, name)
+		had = nil
+		for _, name := range places {
+			if exists(h.at(name)) && (name != ".dlwb" || h.inUse()) {
+				had = append(had, name)
+			}
+		}
+		if !h.anyone().Held() && h.changed() == since {
+			break
 		}
 	}
 	return had
+}
+
+// anyone is a claim of somebody who is in the home or comes; the zero Claim: there is none.
+func (h *Host) anyone() hostclaim.Claim {
+	for _, c := range h.claimsAndComing() {
+		return c
+	}
+	return h.first()
+}
+
+// changed are the times at which something last came into the home or ~/.dlwb, or went.
+func (h *Host) changed() (times [2]time.Time) {
+	for i, dir := range []string{h.Home, h.at(".dlwb")} {
+		if info, err := os.Stat(dir); err == nil {
+			times[i] = info.ModTime()
+		}
+	}
+	return times
+}
+
+// inUse reports whether ~/.dlwb has more in it than what passes while somebody comes or
+// goes.
+func (h *Host) inUse() bool {
+	entries, err := os.ReadDir(h.at(".dlwb"))
+	return err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return name != filepath.Base(leavingFile) && name != filepath.Base(claimsDir) && !strings.HasPrefix(name, "claim.")
+	})
 }
 
 // keepAgent puts this program where agents lie, if it can be executed there.
@@ -262,9 +295,7 @@ func (h *Host) untake(c hostclaim.Claim) {
 	if lived(c.Elsewhere(), c.Life) {
 		_ = os.Remove(lifeFile(c.Elsewhere()))
 	}
-	h.handOver(c.Life)
-	_ = os.Remove(h.claimFile())
-	_ = os.Remove(h.at(claimsDir))
+	h.withdraw(c)
 	for _, made := range []string{"dlwb", ".dlwb"} {
 		if !had(c, made) {
 			_ = os.Remove(h.at(made))
