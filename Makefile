@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-environments bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
+.PHONY: help agent build install demo e2e-aws e2e-hosts test test-again test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-environments bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ e2e-hosts: build ## the life of a cluster on machines of yours: make e2e-hosts H
 test: agent ## install what the tests need and run them
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
+
+test-again: agent ## make test with each test TIMES times (3) and four times as many at once: it finds what fails once in fifty runs
+	sh internal/tools/need.sh
+	TIMES=$${TIMES:-3} sh internal/tools/test.sh
 
 test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000 ends of ranks
 	sh internal/tools/need.sh

@@ -9,6 +9,9 @@
 # for minutes. What only computes runs beside the stories.
 #
 # vet is a matter of make check, which asks more of it.
+#
+# With TIMES=N each test runs N times, and four times as many packages run at once: a
+# test that fails once in fifty runs, or only on a busy machine, is found so.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
@@ -36,6 +39,8 @@ if script=$(command -v python3) && [ "$(head -c 2 "$script")" = '#!' ]; then
     fi
 fi
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+crowd=1 again=''
+[ -z "${TIMES:-}" ] || crowd=4 again="-count=$TIMES -timeout=6h"
 failed=0
 
 dir='' said='' beside=''
@@ -66,7 +71,8 @@ said=$(mktemp) || exit
 GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-4GiB}
 export GOGC GOMEMLIMIT
 usual='env -u GOGC -u GOMEMLIMIT'
-tests() { go test -vet=off -exec "$usual" -timeout 30m "$@" || failed=1; }
+# shellcheck disable=SC2086
+tests() { go test -vet=off -exec "$usual" -timeout 30m $again "$@" || failed=1; }
 
 # raced N PACKAGE…: tests them with the race detector, N at a time. It does not
 # watch what computes by itself and does nothing at once: SQLite, which was made
@@ -83,7 +89,7 @@ raced() {
         export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
             '-gcflags=golang.org/x/crypto/blowfish=-race=false -dwarf=false' \
             '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-race=false -N -l -dwarf=false'"
-        tests -p "$most" "$@"
+        tests -p $((most * crowd)) "$@"
         exit $failed
     ) || failed=1
 }
@@ -96,7 +102,8 @@ raced 1 ./internal/chaos
 # Thousands of random stories, a log that is read by one goroutine alone, and
 # thousands of frames that are drawn one after the other are told without the race
 # detector, and compiled as make build does.
-sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
+# shellcheck disable=SC2086
+sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again \
     -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
     ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
 beside=$!
@@ -105,7 +112,7 @@ beside=$!
 raced 2 $stories
 # So are hundreds of deaths of dlwb as people have it, what it takes to store a flood, and
 # a log of millions of lines.
-tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
+tests -p $((2 * crowd)) -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
     ./internal/ec2story ./cli
 
 wait "$beside" || failed=1

@@ -45,21 +45,33 @@ func (d Dir) path(cluster string, kind Kind) string {
 	return filepath.Join(string(d), cluster+"."+string(kind))
 }
 
-// Claim takes a lock of a cluster; nil when another holder has it. Who only
-// looks whether it is held has it for a moment too, so one look is not enough.
+// lookMost is how long one who only looks at a lock may hold it up: it takes microseconds,
+// but a busy machine may let it stand there.
+const lookMost = 2 * time.Second
+
+// Claim takes a lock of a cluster; nil when another holder has it. Those who only look
+// whether it is held share it for a moment: where it can be shared, there is no holder.
 func (d Dir) Claim(cluster string, kind Kind) (*Claim, error) {
 	l := flock.New(d.path(cluster, kind), flock.SetPermissions(0o600))
-	for range 5 {
+	for began := time.Now(); time.Since(began) < lookMost; time.Sleep(2 * time.Millisecond) {
 		ok, err := l.TryLock()
-		if err != nil {
-			return nil, fmt.Errorf("take the %s lock of cluster %s: %w", kind, cluster, err)
-		}
 		if ok {
 			_ = os.WriteFile(l.Path(), []byte(strconv.Itoa(os.Getpid())), 0o600)
 			return &Claim{l}, nil
 		}
-		time.Sleep(2 * time.Millisecond)
+		shared := false
+		if err == nil {
+			shared, err = l.TryRLock()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("take the %s lock of cluster %s: %w", kind, cluster, err)
+		}
+		if !shared {
+			break
+		}
+		_ = l.Unlock()
 	}
+	_ = l.Close()
 	return nil, nil
 }
 

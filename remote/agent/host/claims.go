@@ -91,14 +91,17 @@ func (h *Host) claim() hostclaim.Claim {
 
 // older is the claim by which an older version has the whole home. Who comes writes his
 // host's file first, and who leaves removes it last: one that is missed once may just be
-// coming or going.
+// leaving, and the home is another's at the next look.
 func (h *Host) older() (c hostclaim.Claim) {
-	for range 3 {
+	for {
+		seen := c.Life
 		if c = h.first(); !c.Held() || hasLife(h.claims(), c.Life) {
 			return hostclaim.Claim{}
 		}
+		if c.Life == seen {
+			return c
+		}
 	}
-	return c
 }
 
 func hasLife(all map[string]hostclaim.Claim, life string) bool {
