@@ -48,7 +48,7 @@ func oldTorch(t *testing.T, python string) bool {
 // another, and gives the exit codes in order.
 func launch(t *testing.T, plan Plan) []int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	var started []*exec.Cmd
 	for _, procs := range plan.Nodes {

@@ -166,11 +166,11 @@ func TestAServiceKeepsNothingAlive(t *testing.T) {
 
 func TestATerminalThatIsUsedKeepsTheMachine(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell string) {
-		m := newMachine(t, shell, leased(t, Lease{Bootstrap: 2 * time.Second, Idle: 4 * time.Second}))
+		m := newMachine(t, shell, leased(t, Lease{Bootstrap: 2 * time.Second, Idle: 10 * time.Second}))
 		m.write("dev/pts/3", "")
 		m.boot()
 		// The time of day jumps by days, and the terminal's stamp with it.
-		for i := range 6 {
+		for i := range 12 {
 			m.stays(time.Second)
 			at := time.Now().Add(time.Duration(i%3-1) * 72 * time.Hour).Add(time.Duration(i) * time.Second)
 			must(t, os.Chtimes(m.path("dev/pts/3"), at, at))

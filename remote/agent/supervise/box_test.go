@@ -232,8 +232,12 @@ func (b *box) wantStopped(args string) {
 func (b *box) ended() wire.StateAnswer {
 	b.T.Helper()
 	runbox.Within(b.T, runbox.Patience, "an exit record, and a status that tells the end", func() bool {
-		return b.run().Ended() && strings.Contains(b.Read("status"), " ended ") && len(b.lines()) > 0 &&
-			strings.HasPrefix(b.lines()[len(b.lines())-1], "ended ") || strings.Contains(b.Read("status"), "peer ") && b.run().Ended()
+		if !b.run().Ended() {
+			return false
+		}
+		status, lines := b.Read("status"), b.lines() // read once: more may come at any moment
+		return strings.Contains(status, " ended ") && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "ended ") ||
+			strings.Contains(status, "peer ")
 	})
 	s := b.state()
 	if s.State != "ended" {
