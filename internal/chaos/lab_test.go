@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -97,17 +98,19 @@ func (d *dlwb) Write(p []byte) (int, error) {
 	defer d.mu.Unlock()
 	d.part = append(d.part, p...)
 	for {
-		line, rest, whole := strings.Cut(string(d.part), "\n")
+		line, rest, whole := bytes.Cut(d.part, []byte("\n"))
 		if !whole {
+			d.part = bytes.Clone(d.part)
 			return len(p), nil
 		}
-		d.part = []byte(rest)
-		var e event
-		if json.Unmarshal([]byte(line), &e) != nil {
+		d.part = rest
+		var is struct{ Event string }
+		if json.Unmarshal(line, &is) != nil {
 			continue
 		}
-		name := fmt.Sprint(e["event"])
-		if d.counts[name]++; !often[name] {
+		d.counts[is.Event]++
+		var e event
+		if !often[is.Event] && json.Unmarshal(line, &e) == nil {
 			d.events = append(d.events, e)
 		}
 	}

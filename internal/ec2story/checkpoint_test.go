@@ -33,11 +33,18 @@ while :; do printf x >>out/ckpt/step-4/model; echo "step: 4 loss: 0.5"; sleep 0.
 // from the newest checkpoint that is whole, and never from the one that was
 // being written.
 func TestALostRunGoesOnFromItsNewestWholeCheckpoint(t *testing.T) {
-	for taken, name := range []string{"node 0 is taken", "node 1 is taken"} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		taken         int
+		notice, shuts time.Duration
+	}{{"node 0 is taken", 0, 9 * time.Second, 0}, {"node 1 is taken", 1, 9 * time.Second, 0},
+		// What a rank was writing when it was ended stays as it is meanwhile.
+		{"node 0 is taken, after a long notice", 0, 25 * time.Second, 0},
+		{"node 1 is taken, and shuts down for long", 1, 9 * time.Second, 15 * time.Second}} {
+		t.Run(c.name, func(t *testing.T) {
 			long(t)
 			t.Parallel()
-			b := newBench(t, fakeaws.Options{})
+			b := newBench(t, fakeaws.Options{ShuttingDown: c.shuts})
 			b.write("dlwb.yaml", fmt.Sprintf("name: story\nprovider: ec2\nmachines: {region: us-east-1, instance: g5.xlarge, count: 2, spot: true, ssh_port: %d}\n"+
 				"environment: system\nrun: {engine: plain, command: \"sh train.sh\", grace: 1s, resume: \"--resume\"}\n"+
 				"results: {paths: [out/], checkpoints: out/ckpt}\nlimits: {replacements: 2}\n", b.rig.SSHPort()))
@@ -51,7 +58,7 @@ func TestALostRunGoesOnFromItsNewestWholeCheckpoint(t *testing.T) {
 			if saved["name"] != "step-3" || saved["node"] != 0.0 {
 				t.Errorf("the checkpoint that came home is %v", saved)
 			}
-			b.aws.Reclaim(up["nodes"].([]any)[taken].(map[string]any)["id"].(string), 9*time.Second)
+			b.aws.Reclaim(up["nodes"].([]any)[c.taken].(map[string]any)["id"].(string), c.notice)
 			r := d.end()
 			if r.code != 0 {
 				t.Fatal(r)

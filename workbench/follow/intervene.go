@@ -97,6 +97,19 @@ func (t *Watch) Trouble() time.Time {
 	return since
 }
 
+// Broke reports whether a rank has ended, and not well, whoever ended it. It may have been
+// in the middle of a file, and so may those who wait for it.
+func (t *Watch) Broke() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.ends {
+		if !e.well() {
+			return true
+		}
+	}
+	return false
+}
+
 // EndedByItself reports whether every rank of a node came to its own good end: then
 // it was not in the middle of a file. A rank that lost its peer may have been, also
 // where it ended by an exception.
@@ -107,7 +120,7 @@ func (t *Watch) EndedByItself(node int) bool {
 		if r.Node != node {
 			continue
 		}
-		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code != 0 {
+		if e, ended := t.ends[r.Rank]; !ended || !e.well() {
 			return false
 		}
 	}

@@ -50,3 +50,16 @@ func TestTheRestOfALogIsWaitedForWhileItComes(t *testing.T) {
 		}
 	}
 }
+
+// A rank that was ended, or that ended badly, leaves what it wrote as it is.
+func TestARunIsBrokenByAnyEndThatIsNotGood(t *testing.T) {
+	for end, want := range map[rankEnd]bool{{}: false, {code: 1}: true, {code: 143, signal: "TERM", byUs: true}: true, {code: 143, byUs: true}: true} {
+		w := &Watch{ends: map[int]rankEnd{0: {}, 1: end}}
+		if got := w.Broke(); got != want {
+			t.Errorf("%+v: %v", end, got)
+		}
+	}
+	if (&Watch{}).Broke() {
+		t.Error("nothing has ended")
+	}
+}

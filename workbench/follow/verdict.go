@@ -23,6 +23,9 @@ type rankEnd struct {
 	order      int           // in which it was seen here
 }
 
+// well reports whether the rank came to its own good end.
+func (e rankEnd) well() bool { return e.signal == "" && e.code == 0 }
+
 // nodeEnd is what is known of the run on one node.
 type nodeEnd struct {
 	begun    bool // it has told something of the run

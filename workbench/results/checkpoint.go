@@ -118,12 +118,14 @@ func stateTime(state string) float64 {
 }
 
 // bound notes between which looks each checkpoint became what it is: last is what
-// the look before found, at lastAt.
-func bound(units, last []*ckptUnit, lastAt, now time.Time) {
+// the look before found, at lastAt. That it found the same proves something only while
+// all go on that might write: of what they left when they were ended, each look finds
+// the same.
+func bound(units, last []*ckptUnit, lastAt, now time.Time, goesOn bool) {
 	for _, u := range units {
 		if old := findUnit(last, u.name); u.same(old) {
 			u.since, u.until, u.confirmed = old.since, old.until, old.confirmed
-			if u.confirmed.IsZero() {
+			if u.confirmed.IsZero() && goesOn {
 				u.confirmed = now
 			}
 		} else {

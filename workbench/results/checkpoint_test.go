@@ -137,15 +137,33 @@ func TestTheAgeOfACheckpointDoesNotHangOnTheClockOfItsNode(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	seen := map[string]string{"ckpt/right": stateOf(107), "ckpt/behind": stateOf(7), "ckpt/ahead": stateOf(9000)}
 	first := ckptUnits(t, "ckpt", map[string]string{"ckpt/behind": stateOf(1)})
-	bound(first, nil, time.Time{}, at(100))
+	bound(first, nil, time.Time{}, at(100), true)
 	second := ckptUnits(t, "ckpt", seen)
-	bound(second, first, at(100), at(110))
+	bound(second, first, at(100), at(110), true)
 	third := ckptUnits(t, "ckpt", seen)
-	bound(third, second, at(110), at(120))
+	bound(third, second, at(110), at(120), true)
 	for name, want := range map[string]int64{"right": 107, "behind": 100, "ahead": 110} {
 		if got := findUnit(third, name).written().Unix(); got != want {
 			t.Errorf("%s was written at %d, want %d", name, got, want)
 		}
+	}
+}
+
+// What a rank was in the middle of when it was ended stays as it is, and that is no sign
+// that it is whole. What was confirmed before stays so.
+func TestWhatIsSeenTheSameAfterARankWasEndedIsNotConfirmed(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	look := func(last []*ckptUnit, s int64, goesOn bool) []*ckptUnit {
+		units := ckptUnits(t, "ckpt", map[string]string{"ckpt/a": stateOf(1)})
+		if s > 5 {
+			units = ckptUnits(t, "ckpt", map[string]string{"ckpt/a": stateOf(1), "ckpt/b": stateOf(8)})
+		}
+		bound(units, last, at(s-5), at(s), goesOn)
+		return units
+	}
+	units := look(look(look(look(nil, 5, true), 10, true), 15, false), 20, false)
+	if a, b := findUnit(units, "a"), findUnit(units, "b"); !a.confirmed.Equal(at(10)) || !b.confirmed.IsZero() {
+		t.Errorf("a %v, b %v", a.confirmed, b.confirmed)
 	}
 }
 

@@ -125,7 +125,7 @@ func (k *ckptKeeper) round(ctx context.Context, node int) error {
 		return err
 	}
 	k.mu.Lock()
-	bound(units, k.last[node], k.lastAt[node], time.Now())
+	bound(units, k.last[node], k.lastAt[node], time.Now(), !k.t.Broke())
 	k.last[node], k.lastAt[node] = units, time.Now()
 	k.mu.Unlock()
 	return k.save(ctx, node, units, false)
@@ -269,7 +269,7 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 		return err
 	}
 	k.mu.Lock()
-	bound(units, k.last[node], k.lastAt[node], time.Now())
+	bound(units, k.last[node], k.lastAt[node], time.Now(), !k.t.Broke())
 	k.mu.Unlock()
 	calm := k.t.EndedByItself(node)
 	var doubtful []string
