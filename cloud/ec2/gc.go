@@ -118,7 +118,7 @@ func (p *Provider) regions(ctx context.Context) (open, closed []string, err erro
 // scour lists everything in a region that dlwb has made, whoever's it is. What
 // it could see is valid also when there is an error.
 func (p *Provider) scour(ctx context.Context, region string) ([]thing, error) {
-	limit := min(max(p.settle/4, 6*time.Second), 30*time.Second)
+	limit := min(max(p.settle/4, 2*time.Second), 30*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ec2, err := p.connect(ctx, region)

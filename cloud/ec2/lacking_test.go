@@ -202,11 +202,11 @@ func TestWherePlacementGroupsAreNotServedMachinesComeWithoutOne(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	r.settle = time.Second
 	hunt, err := r.provider().Orphans(t.Context(), func(string) bool { return false }, r.say)
 	if err != nil || len(hunt.Blind) > 0 || len(hunt.Orphans) != 1 {
 		t.Errorf("%v %+v", err, hunt)
 	}
+	r.settle = time.Second
 	r.down()
 }
 

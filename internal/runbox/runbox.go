@@ -20,7 +20,7 @@ import (
 )
 
 // Patience is for what must come, on a machine that others use too.
-const Patience = 3 * time.Minute
+const Patience = time.Minute
 
 // Box is a node's home.
 type Box struct {

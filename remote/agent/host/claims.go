@@ -194,11 +194,15 @@ func (h *Host) unclaim(life string) {
 	_ = os.Remove(h.at(claimsDir)) // where it is empty
 }
 
-// withdraw undoes what arrive has done.
+// withdraw undoes what arrive has done, as one who leaves: handOver names none that is just
+// turning away. Other hosts of the life stay.
 func (h *Host) withdraw(c hostclaim.Claim) {
-	done := h.leave(c.Life, leavingMost)
-	defer done()
-	h.handOver(c.Life)
+	defer h.leave(c.Life, leavingMost)()
+	others := h.claims()
+	delete(others, h.id)
+	if !hasLife(others, c.Life) {
+		h.handOver(c.Life)
+	}
 	_ = os.Remove(h.claimFile())
 	_ = os.Remove(h.at(claimsDir)) // where it is empty
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -248,39 +249,79 @@ func TestOneThatWasKilledWhileItCameLeavesNothing(t *testing.T) {
 	}
 }
 
-// Namesakes that come at once turn away, or one of them stays; whoever turns away leaves at
-// a moment at which nobody else does, and no file names it.
+// One who turns away waits until nobody leaves: whoever leaves would name him, from the
+// claims that he has seen, when he is not there any more.
 func TestWhoTurnsAwayIsNamedNowhere(t *testing.T) {
-	for range 20 {
-		home := t.TempDir()
-		x := among(home, "hostx")
-		x.Do(asks(hostclaim.Take, "x"))
-		var all sync.WaitGroup
-		answers := make([]hostclaim.Answer, 4)
-		for i := range answers {
-			all.Go(func() {
-				r := asks(hostclaim.Take, "same")
-				r.Life = fmt.Sprintf("life%d", i)
-				answers[i] = among(home, fmt.Sprintf("host%d", i)).Do(r)
-			})
+	home := t.TempDir()
+	a, b, c := among(home, "hosta"), among(home, "hostb"), among(home, "hostc")
+	must(t, os.MkdirAll(filepath.Join(home, claimsDir), 0o700))
+	turned := make(chan struct{})
+	var left sync.WaitGroup
+	b.link = func(from, to string) error {
+		err := os.Link(from, to)
+		if to != b.claimFile() {
+			return err
 		}
-		all.Go(func() { x.Do(asks(hostclaim.Remove, "x")) })
-		all.Wait()
-		in := 0
-		for i, a := range answers {
-			life := fmt.Sprintf("life%d", i)
-			if a.Failed != "" {
-				t.Errorf("%s: %s", life, a.Failed)
+		// At this moment a namesake is there, and one who leaves has seen b.
+		namesake := hostclaim.Claim{Cluster: "b", Life: "cc"}
+		must(t, os.WriteFile(c.claimFile(), []byte(namesake.Text()), 0o600))
+		done, seen := a.leave("aa", time.Minute), readClaim(b.claimFile())
+		left.Go(func() {
+			defer done()
+			select {
+			case <-turned:
+			case <-time.After(300 * time.Millisecond):
 			}
-			if a.New {
-				in++
-				r := asks(hostclaim.Remove, "same")
-				r.Life = life
-				among(home, fmt.Sprintf("host%d", i)).Do(r)
-			}
-		}
-		if by, _ := x.inTheWay(hostclaim.Claim{Cluster: "new", Life: "new"}); by.Held() || in > 1 {
-			t.Fatalf("%d came in and left, and %v", in, by)
-		}
+			must(t, whole(filepath.Join(home, hostclaim.File), seen.Text(), 0o600))
+		})
+		return err
+	}
+	if got := b.Do(asks(hostclaim.Take, "b")); got.New || !got.Namesake || got.Claim.Life != "cc" {
+		t.Errorf("%+v", got)
+	}
+	close(turned)
+	left.Wait()
+	if by := a.first(); by.Life == "bb" || exists(b.claimFile()) {
+		t.Errorf("%v, and it has turned away", by)
+	}
+}
+
+// A host that turns away leaves the home to the other hosts of its cluster.
+func TestAHostThatTurnsAwayLeavesTheHomeToItsOwn(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	one, two, other := among(home, "hosta"), among(home, "hostb"), among(home, "hostc")
+	one.Do(asks(hostclaim.Take, "a"))
+	other.Do(asks(hostclaim.Take, "c"))
+	elsewhere := asks(hostclaim.Take, "a")
+	put(t, dir, "file", "x")
+	elsewhere.Dir = filepath.Join(dir, "file")
+	if got := two.Do(elsewhere); got.Failed == "" || exists(two.claimFile()) {
+		t.Errorf("%+v", got)
+	}
+	if by := one.first(); by.Life != "aa" {
+		t.Errorf("%v, and a came first", by)
+	}
+}
+
+// What is there only because somebody comes or goes at this moment was not there before
+// dlwb came; one who comes knows what was.
+func TestWhatPassesIsNotTakenForTheUsers(t *testing.T) {
+	home := t.TempDir()
+	put(t, home, ".dlwb/leaving", "aa")
+	put(t, home, ".dlwb/claim.bb.123", "x")
+	h := among(home, "hosta")
+	if had := h.thereBefore(); len(had) > 0 {
+		t.Errorf("%q", had)
+	}
+	put(t, home, "dlwb/b/code/train.py", "x")
+	coming := hostclaim.Claim{Cluster: "b", Life: "bb", Had: []string{".ssh"}}
+	put(t, home, claimsDir+"/hostb.bb"+comingEnd, coming.Text())
+	if had := h.thereBefore(); !slices.Equal(had, coming.Had) {
+		t.Errorf("%q", had)
+	}
+	must(t, os.RemoveAll(filepath.Join(home, claimsDir)))
+	put(t, home, ".dlwb/dlwb.db", "x")
+	if had := h.thereBefore(); !slices.Equal(had, []string{".dlwb", "dlwb"}) {
+		t.Errorf("%q", had)
 	}
 }
