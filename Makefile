@@ -47,13 +47,13 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 e2e-hosts: build ## the life of a cluster on machines of yours: make e2e-hosts HOSTS="gpu1 gpu2"; says what held
 	sh internal/tools/e2e_hosts.sh
 
-test: agent ## install what the tests need and run them
+test: agent ## install what the tests need and run them (RACE=1: with the race detector, twice the time)
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
 
 test-again: agent ## make test with each test TIMES times (3) and four times as many at once: it finds what fails once in fifty runs
 	sh internal/tools/need.sh
-	TIMES=$${TIMES:-3} sh internal/tools/test.sh
+	TIMES=$${TIMES:-3} RACE=$${RACE-1} sh internal/tools/test.sh
 
 test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000 ends of ranks
 	sh internal/tools/need.sh

@@ -10,6 +10,9 @@
 #
 # vet is a matter of make check, which asks more of it.
 #
+# With RACE=1, as .ci/run asks, the race detector watches: twice the time, on a machine
+# of two cores.
+#
 # With TIMES=N each test runs N times, and four times as many packages run at once: a
 # test that fails once in fifty runs, or only on a busy machine, is found so.
 set -u
@@ -24,6 +27,7 @@ others=$(for package in $(go list ./...); do
     *) echo "$package" ;;
     esac
 done)
+RACE=${RACE:-}
 # dlwb is started thousands of times, and with the race detector each of them
 # would sleep for a second before it ends.
 export GORACE="atexit_sleep_ms=20 ${GORACE:-}"
@@ -74,48 +78,53 @@ usual='env -u GOGC -u GOMEMLIMIT'
 # shellcheck disable=SC2086
 tests() { go test -vet=off -exec "$usual" -timeout 30m $again "$@" || failed=1; }
 
-# raced N PACKAGE…: tests them with the race detector, N at a time. It does not
-# watch what computes by itself and does nothing at once: SQLite, which was made
-# from C, the services of AWS, which were made from their models, and the cipher of
-# a key's passphrase. They would only be slow, to run or to compile. The services are
+# packages N PACKAGE…: tests them, N at a time. The race detector, where it is asked
+# for, does not watch what computes by itself and does nothing at once: SQLite, which
+# was made from C, the services of AWS, which were made from their models, and the
+# cipher of a key's passphrase. They would only be slow, to run or to compile. The services are
 # not optimized either: without inlining they call what is watched, and do not take
 # it in. (encoding/xml must be watched: it shares instances of generic functions with
 # others, and what orders their memory would go unseen.) The flags are in the
 # environment, so that a dlwb that a test builds is made of the same parts.
-raced() {
+packages() {
     most=$1
     shift
     (
-        export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
-            '-gcflags=golang.org/x/crypto/blowfish=-race=false -dwarf=false' \
-            '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-race=false -N -l -dwarf=false'"
+        if [ -n "$RACE" ]; then
+            export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
+                '-gcflags=golang.org/x/crypto/blowfish=-race=false -dwarf=false' \
+                '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-race=false -N -l -dwarf=false'"
+        fi
         tests -p $((most * crowd)) "$@"
         exit $failed
     ) || failed=1
 }
 
 # shellcheck disable=SC2086
-raced $((cores + 1)) $longest $others
+packages $((cores + 1)) $longest $others
 
-raced 1 ./internal/chaos
+packages 1 ./internal/chaos
 
-# Thousands of random stories, a log that is read by one goroutine alone, and
-# thousands of frames that are drawn one after the other are told without the race
-# detector, and compiled as make build does.
+# Under the race detector some packages leave out what it would only make slow:
+# thousands of random stories, a log that is read by one goroutine alone, thousands of
+# frames that are drawn one after the other. These are told without it.
+if [ -n "$RACE" ]; then
+    # shellcheck disable=SC2086
+    sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again \
+        -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
+        ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
+    beside=$!
+fi
+
 # shellcheck disable=SC2086
-sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again \
-    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
-    ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
-beside=$!
-
-# shellcheck disable=SC2086
-raced 2 $stories
-# So are hundreds of deaths of dlwb as people have it, what it takes to store a flood, and
-# a log of millions of lines.
-tests -p $((2 * crowd)) -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
-    ./internal/ec2story ./cli
-
-wait "$beside" || failed=1
-beside=
-cat "$said"
+packages 2 $stories
+# So are hundreds of deaths of dlwb as people have it, what it takes to store a flood,
+# and a log of millions of lines.
+if [ -n "$RACE" ]; then
+    tests -p $((2 * crowd)) -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
+        ./internal/ec2story ./cli
+    wait "$beside" || failed=1
+    beside=
+    cat "$said"
+fi
 exit $failed
