@@ -66,6 +66,24 @@ type Keeper interface {
 	Bring(ctx context.Context, life Life, ref string, into *os.Root) (left []string, err error)
 }
 
+// CheckpointStore is a job provider whose service keeps the checkpoints of a job apart
+// from its machines, while it runs.
+type CheckpointStore interface {
+	JobProvider
+	// Checkpoints lists what is kept of those that a job has written, in no order. There
+	// are none where the job was given no place for them.
+	Checkpoints(ctx context.Context, life Life, ref string) ([]Checkpoint, error)
+}
+
+// Checkpoint is one that a service keeps: an object, or all below one directory.
+type Checkpoint struct {
+	Name    string
+	Place   string // its address, such as s3://bucket/prefix/name
+	Files   int
+	Bytes   int64
+	Written time.Time // when the service had the newest part of it
+}
+
 // Job is what a JobProvider is given to do.
 type Job struct {
 	Run      string // its id, unique for all time

@@ -411,8 +411,12 @@ func (on *jobCarrier) tellers() *link {
 
 func (on *jobCarrier) resume(scope) {}
 
-// beside brings checkpoints home, where the job's disk can be read.
+// beside brings checkpoints home, where the job's disk can be read, or tells of those
+// that its service keeps.
 func (on *jobCarrier) beside(s scope, data runData) func(context.Context, *follow.Watch) func(context.Context) {
+	if k, is := on.JobProvider.(cloud.CheckpointStore); is {
+		return on.besideKept(k, s)
+	}
 	if _, is := on.landing(); !is {
 		return nil
 	}

@@ -3,10 +3,12 @@ package workbench
 import (
 	"context"
 	"os"
+	"sync"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/results"
 )
 
@@ -42,6 +44,25 @@ func (on *jobCarrier) keptSite(k cloud.Keeper, s scope) results.Site {
 			}
 			return k.Bring(ctx, on.life, data.Ref, into)
 		},
+	}
+}
+
+// besideKept tells of the checkpoints that a service keeps of a run while it goes on.
+func (on *jobCarrier) besideKept(k cloud.CheckpointStore, s scope) func(context.Context, *follow.Watch) func(context.Context) {
+	look := func(ctx context.Context) ([]cloud.Checkpoint, error) {
+		_, data, err := on.w.runRecord(s.run)
+		if err != nil || data.Ref == "" {
+			return nil, err
+		}
+		return k.Checkpoints(ctx, on.life, data.Ref)
+	}
+	return func(ctx context.Context, _ *follow.Watch) func(context.Context) {
+		ctx, stop := context.WithCancel(ctx)
+		var busy sync.WaitGroup
+		busy.Go(func() {
+			results.FollowKept(ctx, look, on.w.books.Checkpoint(s.life, s.run, now()), func(b event.Body) error { return on.w.publish(s, b) })
+		})
+		return func(context.Context) { stop(); busy.Wait() }
 	}
 }
 

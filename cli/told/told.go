@@ -32,6 +32,9 @@ func Event(b event.Body) string {
 	case event.ClusterUp:
 		return upText(b)
 	case event.CheckpointSaved:
+		if b.Place != "" {
+			return sanitize.Sprintf("  checkpoint %s is kept: %s, %s", b.Name, b.Place, event.SizeText(b.Files, b.Bytes))
+		}
 		return sanitize.Sprintf("  checkpoint %s of %s is home: %s", b.Name, event.NodeText(b.Node, b.Host), event.SizeText(b.Files, b.Bytes))
 	case event.ChainStep:
 		return strings.TrimRight(sanitize.Sprintf("step %d of %d, %s: %s  %s %s", b.Step, b.Steps, b.Profile, b.State, b.Run, b.Why), " ")

@@ -172,6 +172,9 @@ func (f *Fake) begin(j *Job, n int, c *exec.Cmd, stream string, ends chan<- end)
 	return nil
 }
 
+// saveEvery is how often checkpoints are copied to S3 while a job runs.
+const saveEvery = time.Second
+
 // await waits for the ends of all containers, and ends them when one has failed or they
 // are to stop.
 func (f *Fake) await(j *Job, procs []*exec.Cmd, ends <-chan end, deadline <-chan time.Time) (code int, said, what string) {
@@ -182,8 +185,12 @@ func (f *Fake) await(j *Job, procs []*exec.Cmd, ends <-chan end, deadline <-chan
 	}
 	var force <-chan time.Time
 	left, stop := len(procs), j.stop
+	save := time.NewTicker(saveEvery)
+	defer save.Stop()
 	for left > 0 {
 		select {
+		case <-save.C:
+			f.saveCheckpoints(j)
 		case e := <-ends:
 			if left--; e.code != 0 && code == 0 && what == "" {
 				code = e.code
@@ -327,7 +334,7 @@ func (f *Fake) upload(j *Job) {
 			dirs = append(dirs, filepath.Join(f.base(j, n), dir))
 		}
 		if packed := packed(dirs...); packed != nil {
-			b.objects[strings.TrimSuffix(prefix, "/")+"/"+j.TrainingJobName+"/output/"+name] = packed
+			b.put(strings.TrimSuffix(prefix, "/")+"/"+j.TrainingJobName+"/output/"+name, packed)
 		}
 	}
 }
@@ -347,7 +354,9 @@ func (f *Fake) saveCheckpoints(j *Job) {
 		}
 		rel, _ := filepath.Rel(filepath.Join(base, "checkpoints"), path)
 		text, err := os.ReadFile(path)
-		f.buckets[bucket].objects[strings.TrimSuffix(prefix, "/")+"/"+filepath.ToSlash(rel)] = text
+		if err == nil {
+			f.buckets[bucket].sync(strings.TrimSuffix(prefix, "/")+"/"+filepath.ToSlash(rel), text)
+		}
 		return err
 	})
 }

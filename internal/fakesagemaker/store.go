@@ -17,20 +17,33 @@ import (
 type bucket struct {
 	region  string
 	objects map[string][]byte
+	written map[string]time.Time
+}
+
+// put writes an object.
+func (b *bucket) put(key string, text []byte) {
+	b.objects[key], b.written[key] = text, time.Now()
+}
+
+// sync writes an object where it is another one, as whoever copies directories does.
+func (b *bucket) sync(key string, text []byte) {
+	if old, is := b.objects[key]; !is || !bytes.Equal(old, text) {
+		b.put(key, text)
+	}
 }
 
 // AddBucket makes a bucket.
 func (f *Fake) AddBucket(name, region string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.buckets[name] = &bucket{region, map[string][]byte{}}
+	f.buckets[name] = &bucket{region, map[string][]byte{}, map[string]time.Time{}}
 }
 
 // Put puts an object into a bucket.
 func (f *Fake) Put(name, key, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.buckets[name].objects[key] = []byte(text)
+	f.buckets[name].put(key, []byte(text))
 }
 
 // Objects are the keys below a prefix, in order.
@@ -85,7 +98,7 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 		w.Header().Set("x-amz-bucket-region", b.region)
 		switch call {
 		case "PutObject":
-			b.objects[key] = plain(r, body)
+			b.put(key, plain(r, body))
 			w.Header().Set("ETag", `"e"`)
 		case "DeleteObject":
 			delete(b.objects, key)
@@ -98,7 +111,7 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 			}
 			w.Header().Set("ETag", `"e"`)
 			w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+			w.Header().Set("Last-Modified", b.written[key].UTC().Format(http.TimeFormat))
 			if call == "GetObject" {
 				if f.shorts == nil {
 					f.shorts = map[string]int{}
@@ -121,7 +134,7 @@ func (f *Fake) list(w http.ResponseWriter, r *http.Request, name string) {
 	for _, key := range f.keys(name, prefix) {
 		var text strings.Builder
 		_ = xml.EscapeText(&text, []byte(key))
-		_, _ = fmt.Fprintf(w, `<Contents><Key>%s</Key><Size>%d</Size><LastModified>%s</LastModified><ETag>"e"</ETag></Contents>`, text.String(), len(f.buckets[name].objects[key]), time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+		_, _ = fmt.Fprintf(w, `<Contents><Key>%s</Key><Size>%d</Size><LastModified>%s</LastModified><ETag>"e"</ETag></Contents>`, text.String(), len(f.buckets[name].objects[key]), f.buckets[name].written[key].UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	_, _ = io.WriteString(w, `</ListBucketResult>`)
 }

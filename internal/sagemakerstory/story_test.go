@@ -256,9 +256,14 @@ for step in range(first, 41):
 		t.Fatal(err)
 	}
 	p.Await("step 5", func() bool { return strings.Contains(p.Logs()["rank-0.log"], "step 5/40") })
+	p.Await("the checkpoint in S3", func() bool { return len(p.fake.Objects("ml-lab", "ckpt/step")) == 1 })
+	p.Await("its age", func() bool { return strings.Contains(p.Must("ls", "--json"), `"checkpoint":{"run":`) })
 	p.fake.Interrupt(p.fake.Jobs()[0])
 	if err := watch.Wait(); err != nil {
 		t.Errorf("attach: %v\n%s", err, out)
+	}
+	if !strings.Contains(out.String(), "checkpoint step is kept: s3://ml-lab/ckpt/step, 1 file") {
+		t.Errorf("the checkpoint is not told of:\n%s", out)
 	}
 	if log := p.Logs()["rank-0.log"]; strings.Count(log, "step 1/40\n") != 1 || strings.Count(log, "step 40/40\n") != 1 {
 		t.Errorf("the log is\n%s", log)

@@ -214,15 +214,18 @@ type (
 		// Partial is set where something did not come that may still be had.
 		Partial bool `json:"partial,omitempty"`
 	}
-	// CheckpointSaved says that a whole checkpoint of a run that goes on was
-	// brought home.
+	// CheckpointSaved says that a whole checkpoint of a run that goes on is safe from
+	// the end of its machines: it was brought home, or a service keeps it.
 	CheckpointSaved struct {
 		Node  int    `json:"node"`
 		Host  string `json:"host,omitempty"`
 		Name  string `json:"name"` // in results.checkpoints
 		Files int    `json:"files"`
 		Bytes int64  `json:"bytes"`
-		// Written is when it was, by the clock here; zero: not known.
+		// Place is where a service keeps it, such as s3://bucket/prefix/name; empty:
+		// it is home.
+		Place string `json:"place,omitempty"`
+		// Written is when it was, by the clock here or the service's; zero: not known.
 		Written time.Time `json:"written,omitzero"`
 	}
 	// ResultsLost says that results which were not home are gone with their
@@ -377,7 +380,7 @@ var Bodies = []struct {
 	{RankEnded{}, "how one rank ended"},
 	{RunEnded{}, "how the run ended: exit code, verdict, the rank at fault and its last lines"},
 	{ResultsFetched{}, "what is home of the run's results, and where"},
-	{CheckpointSaved{}, "a whole checkpoint of a run that goes on was brought home"},
+	{CheckpointSaved{}, "a whole checkpoint of a run that goes on was brought home, or is kept by its service"},
 	{ResultsLost{}, "results that were not home are gone with their machine"},
 	{ForwardOpened{}, "a tunnel listens on a local port"},
 	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},

@@ -73,13 +73,15 @@ type ClusterInfo struct {
 	Ends time.Time `json:"ends,omitzero"`
 	// Next is what ends them first: the lifetime, or another bound of a lease.
 	Next *Bound `json:"next_end,omitempty"`
-	// Checkpoint is the newest whole one of the run that is home; nil: none is.
+	// Checkpoint is the newest whole one of the run that is home or kept by its
+	// service; nil: none is.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Owner is the process that watches or changes the cluster now; 0 for none.
 	Owner int `json:"owner_pid,omitempty"`
 }
 
-// Checkpoint is the newest whole checkpoint of a run that came home.
+// Checkpoint is the newest whole checkpoint of a run that is safe from the end of its
+// machines.
 type Checkpoint struct {
 	Run     string    `json:"run"`
 	Name    string    `json:"name"`
