@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/cloud/kubernetes/podlog"
 	"github.com/dlwb/dlwb/internal/job"
 )
 
@@ -33,7 +34,7 @@ func TestACursorGoesOnExactlyWhereverAConnectionIsCut(t *testing.T) {
 		var got bytes.Buffer
 		stored, next := job.Cursor(""), job.Cursor("")
 		for round := 0; ; round++ {
-			at, err := readCursor(stored)
+			at, err := podlog.Read(stored)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,13 +72,13 @@ func TestACursorGoesOnExactlyWhereverAConnectionIsCut(t *testing.T) {
 
 // A node that has rotated a log before it was read lacks the cursor's own line.
 func TestARotatedLogIsTold(t *testing.T) {
-	r := newReader(cursor{Stamp: "2026-11-23T12:50:23.000000001Z", Lines: 1})
-	if _, gap := r.take(line{"2026-11-23T12:50:25.000000001Z", []byte("later\n")}); !gap {
+	r := podlog.NewReader(podlog.Cursor{Stamp: "2026-11-23T12:50:23.000000001Z", Lines: 1})
+	if _, gap := r.Take(podlog.Line{Stamp: "2026-11-23T12:50:25.000000001Z", Text: []byte("later\n")}); !gap {
 		t.Error("lines are missing, and nobody says so")
 	}
-	r = newReader(cursor{Stamp: "2026-11-23T12:50:23.000000001Z", Lines: 1})
-	_, first := r.take(line{"2026-11-23T12:50:23.000000001Z", []byte("seen\n")})
-	text, second := r.take(line{"2026-11-23T12:50:25.000000001Z", []byte("later\n")})
+	r = podlog.NewReader(podlog.Cursor{Stamp: "2026-11-23T12:50:23.000000001Z", Lines: 1})
+	_, first := r.Take(podlog.Line{Stamp: "2026-11-23T12:50:23.000000001Z", Text: []byte("seen\n")})
+	text, second := r.Take(podlog.Line{Stamp: "2026-11-23T12:50:25.000000001Z", Text: []byte("later\n")})
 	if first || second || string(text) != "later\n" {
 		t.Errorf("%v %v %q", first, second, text)
 	}
@@ -86,7 +87,7 @@ func TestARotatedLogIsTold(t *testing.T) {
 func FuzzACursorOrALineNeverPanics(f *testing.F) {
 	f.Add(`{"p":"u","t":"2026-11-23T12:50:23.396621357Z","n":2,"b":3}`, []byte("2026-11-23T12:50:23.396621357Z a\nx\n2026-11-23T12:50:24Z b"))
 	f.Fuzz(func(t *testing.T, text string, log []byte) {
-		at, err := readCursor(job.Cursor(text))
+		at, err := podlog.Read(job.Cursor(text))
 		if err != nil {
 			return
 		}

@@ -101,7 +101,16 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		return err
 	}
 	clean := 0
+	for _, r := range refs {
+		if r.mayCome() {
+			progress(-1, r.comes())
+		}
+	}
 	for kinds := all; ; {
+		coming := slices.ContainsFunc(refs, func(r ref) bool { // asked for, and never seen
+			_, came := seen[r.left().key()]
+			return !came && r.mayCome()
+		})
 		found, err := d.all(ctx, life, refs, kinds)
 		if err != nil {
 			return err
@@ -133,13 +142,17 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 			clean = 0
 		}
 		late := time.Now().After(until)
-		if clean > looksAfter(refs) || late && whole {
+		if clean > looksAfter(refs) && !coming || late && whole {
 			break
 		}
 		if clean > 0 || late { // what is left holds up what is said of it alone
 			kinds = all
 		}
-		if err := waits.Pause(ctx, 300*time.Millisecond); err != nil {
+		pause := 300 * time.Millisecond
+		if clean > 0 && coming {
+			pause = 2 * time.Second
+		}
+		if err := waits.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -179,6 +192,12 @@ type left struct {
 	made  time.Time
 	going []string // its finalizers, where it is being deleted
 	is    bool     // being deleted
+}
+
+// left is the object of a job itself.
+func (r ref) left() left {
+	of := kindNamed(r.Kind).resource
+	return left{thing: things[slices.IndexFunc(things, func(t thing) bool { return t.resource == of })], name: r.Name}
 }
 
 func (f left) key() string { return f.thing.name + " " + f.name }

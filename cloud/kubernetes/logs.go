@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dlwb/dlwb/cloud/kubernetes/podlog"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/waits"
@@ -28,7 +29,7 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 	if err != nil {
 		return err
 	}
-	at, err := readCursor(from)
+	at, err := podlog.Read(from)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ type follower struct {
 	door *door
 	log  string
 	pick func([]byte) ([]byte, bool)
-	at   cursor
+	at   podlog.Cursor
 	last job.Cursor // as it was handed over
 	sink func(job.Chunk) error
 }
@@ -81,7 +82,7 @@ func (f *follower) once(ctx context.Context) (done bool, err error) {
 		return f.nothing(ctx, pod)
 	}
 	if uid := string(pod.UID); f.at.Pod != uid {
-		f.at = cursor{Pod: uid}
+		f.at = podlog.Cursor{Pod: uid}
 	}
 	over := ending(c) != nil
 	if err := f.read(ctx, pod.Name, !over, over && c.State.Terminated == nil); err != nil {
@@ -110,7 +111,7 @@ func (f *follower) nothing(ctx context.Context, pod *core.Pod) (done bool, err e
 // ends with the container, with the connection, or with the node's kubelet.
 func (f *follower) read(ctx context.Context, pod string, follow, previous bool) error {
 	o := &core.PodLogOptions{Container: f.kind().container, Follow: follow, Previous: previous, Timestamps: true}
-	if at := f.at.since(); at != nil {
+	if at := f.at.Since(); at != nil {
 		o.SinceTime = &meta.Time{Time: *at}
 	}
 	stream, err := f.door.api.Log(ctx, f.ref.Namespace, pod, o)
@@ -128,7 +129,7 @@ const pieceMost = 256 << 10
 // believed where the container has ended: else it is read again.
 func (f *follower) drain(stream io.Reader, last bool) error {
 	in := bufio.NewReaderSize(stream, 64<<10)
-	r := newReader(f.at)
+	r := podlog.NewReader(f.at)
 	var held []byte
 	for {
 		piece, err := in.ReadSlice('\n')
@@ -162,20 +163,20 @@ func (f *follower) drain(stream io.Reader, last bool) error {
 const lineMost = 64 << 20
 
 // pass hands over what is new of a line.
-func (f *follower) pass(r *reader, raw []byte, whole bool) error {
-	l, ok := split(raw)
+func (f *follower) pass(r *podlog.Reader, raw []byte, whole bool) error {
+	l, ok := podlog.Split(raw)
 	if !ok {
 		return nil
 	}
-	take := r.take
+	take := r.Take
 	if !whole {
-		take = r.part
+		take = r.Part
 	}
 	news, gap := take(l)
 	if len(news) == 0 {
 		return nil
 	}
-	next := r.at
+	next := r.At
 	text, mine := f.pick(news)
 	if gap {
 		text = append([]byte("[dlwb: the node has rotated this log before it was read: lines are missing here]\n"), text...)
@@ -184,10 +185,10 @@ func (f *follower) pass(r *reader, raw []byte, whole bool) error {
 	if !mine {
 		return nil
 	}
-	if err := f.sink(job.Chunk{From: f.last, Next: next.job(), Data: text}); err != nil {
+	if err := f.sink(job.Chunk{From: f.last, Next: next.Job(), Data: text}); err != nil {
 		return sinkError{err}
 	}
-	f.at, f.last = next, next.job()
+	f.at, f.last = next, next.Job()
 	return nil
 }
 
@@ -216,12 +217,12 @@ func (r *replica) hasAll(ctx context.Context, d *door, log string, from job.Curs
 		// did goes on for a moment when that has ended.
 		return !r.ofRay() || log == rayLog || c == nil || c.State.Running == nil, nil
 	}
-	at, err := readCursor(from)
+	at, err := podlog.Read(from)
 	if err != nil {
 		return false, err
 	}
 	if at.Pod != string(pod.UID) {
-		at = cursor{Pod: string(pod.UID)}
+		at = podlog.Cursor{Pod: string(pod.UID)}
 	}
 	more := errors.New("there is more")
 	f := &follower{replica: r, door: d, log: log, pick: r.pick(log), at: at, sink: func(job.Chunk) error { return more }}

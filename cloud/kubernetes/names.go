@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/pattern"
@@ -68,7 +69,20 @@ type ref struct {
 	Dir string `json:"dir,omitempty"`
 	// GPU is what the cluster calls a GPU of this job; empty: it has none.
 	GPU string `json:"gpu,omitempty"`
+	// Asked is when the job was asked for, until the answer is known.
+	Asked time.Time `json:"asked,omitzero"`
 }
+
+// lateLimit is how long after it was asked for an object may come to be: an API server
+// gives a request a minute (--request-timeout), and goes on when its client is gone.
+var lateLimit = time.Minute
+
+func (r ref) comes() string {
+	return fmt.Sprintf("job %s was asked for at %s, and the answer is not known: it may still come, until %s", r.Name,
+		r.Asked.Local().Format(time.TimeOnly), r.Asked.Add(lateLimit).Local().Format(time.TimeOnly))
+}
+
+func (r ref) mayCome() bool { return !r.Asked.IsZero() && time.Since(r.Asked) < lateLimit }
 
 func (r ref) String() string {
 	text, _ := json.Marshal(r)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Submit makes what the job needs and then its object, each under a name that the
@@ -67,7 +69,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	}
 	s := submission{door: d, life: life, job: j, ref: r, kind: kindNamed(r.Kind)}
 	enter(stepUpload, fmt.Sprintf("%s %s in %s", s.kind.object, r.Name, r.place))
-	if err := s.make(ctx); err != nil {
+	if err := s.make(ctx, progress); err != nil {
 		return cloud.Submitted{}, err
 	}
 	for _, text := range d.warned.take() {
@@ -117,7 +119,7 @@ func (s submission) meta() meta.ObjectMeta {
 
 // make makes what is not there yet; the job last, so that its pods find the rest.
 // Then the rest is made the job's, and goes where the job goes.
-func (s submission) make(ctx context.Context) error {
+func (s submission) make(ctx context.Context, progress cloud.Progress) error {
 	given, secret, err := s.given()
 	if err != nil {
 		return err
@@ -142,8 +144,23 @@ func (s submission) make(ctx context.Context) error {
 	// An interruption does not cut the call: a job that nobody has heard of would run.
 	making, cancel := call(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := s.create(making, s.kind, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err)) // whose one is that is there, adopt looks at
+	asked := s.ref
+	asked.Asked = time.Now()
+	if err := noteRef(s.life, s.job.Run, asked); err != nil {
+		return err
+	}
+	if err = s.create(making, s.kind, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && apierrors.ReasonForError(err) == meta.StatusReasonUnknown {
+		if there, _ := s.await(ctx, asked, progress); there {
+			err = nil // its answer was lost
+		} else {
+			return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err))
+		}
+	}
+	if noted := noteRef(s.life, s.job.Run, s.ref); noted != nil {
+		return noted
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) { // whose one is that is there, adopt looks at
+		return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err))
 	}
 	return s.adopt(ctx)
 }
@@ -324,7 +341,7 @@ func (s submission) adopt(ctx context.Context) error {
 }
 
 // Find looks for the object of a run's job.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, progress cloud.Progress) (cloud.Submitted, error) {
 	r, known, err := knownRef(life, run)
 	if err != nil || !known {
 		return cloud.Submitted{}, err
@@ -333,16 +350,34 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ clou
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	ask, cancel := call(ctx)
-	defer cancel()
-	_, err = d.objects(kindNamed(r.Kind)).Get(ask, r.Name, meta.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		if pods, err := d.podsOf(ctx, kindNamed(r.Kind).selector(r.Name)); err != nil || len(pods) == 0 {
-			return cloud.Submitted{}, err
-		}
-	case err != nil:
-		return cloud.Submitted{}, d.explain(err)
+	if there, err := d.await(ctx, r, progress); err != nil || !there {
+		return cloud.Submitted{}, err
 	}
+	r.Asked = time.Time{}
 	return cloud.Submitted{Ref: r.String(), Lacks: d.lacks(ctx)}, nil
+}
+
+// await reports whether there is a job, or what it has left, once none can come any more.
+func (d *door) await(ctx context.Context, r ref, progress cloud.Progress) (bool, error) {
+	for told := false; ; told = true {
+		may := r.mayCome()
+		ask, cancel := call(ctx)
+		_, err := d.objects(kindNamed(r.Kind)).Get(ask, r.Name, meta.GetOptions{})
+		cancel()
+		switch {
+		case err == nil:
+			return true, nil
+		case !apierrors.IsNotFound(err):
+			return false, d.explain(err)
+		}
+		if pods, err := d.podsOf(ctx, kindNamed(r.Kind).selector(r.Name)); err != nil || len(pods) > 0 || !may {
+			return len(pods) > 0, err
+		}
+		if !told {
+			progress(-1, r.comes())
+		}
+		if err := waits.Pause(ctx, time.Second); err != nil {
+			return false, err
+		}
+	}
 }

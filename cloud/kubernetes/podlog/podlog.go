@@ -1,4 +1,6 @@
-package kubernetes
+// Package podlog knows places in the log of a container of Kubernetes, whose API has no
+// offsets, and goes on from one exactly.
+package podlog
 
 import (
 	"bytes"
@@ -9,28 +11,31 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 )
 
-// cursor is a place in the log of a container: the stamp of the line that was read
+// Cursor is a place in the log of a container: the stamp of the line that was read
 // last, how many lines of that stamp were read, and how many bytes of the line
 // that comes behind them. The API gives a log from a second on and knows no
 // offsets; stamps have nine digits.
-type cursor struct {
+type Cursor struct {
 	Pod   string `json:"p,omitempty"` // its UID
 	Stamp string `json:"t,omitempty"`
 	Lines int    `json:"n,omitempty"`
 	Bytes int    `json:"b,omitempty"`
 }
 
-func (c cursor) String() string {
-	if c == (cursor{}) {
+// String is the cursor as text; empty: the beginning.
+func (c Cursor) String() string {
+	if c == (Cursor{}) {
 		return ""
 	}
 	text, _ := json.Marshal(c)
 	return string(text)
 }
 
-func (c cursor) job() job.Cursor { return job.Cursor(c.String()) }
+// Job is the cursor as a run stores it.
+func (c Cursor) Job() job.Cursor { return job.Cursor(c.String()) }
 
-func readCursor(text job.Cursor) (c cursor, err error) {
+// Read reads a stored cursor.
+func Read(text job.Cursor) (c Cursor, err error) {
 	if text == "" {
 		return c, nil
 	}
@@ -40,8 +45,8 @@ func readCursor(text job.Cursor) (c cursor, err error) {
 	return c, nil
 }
 
-// since is the moment to ask from; nil: the beginning.
-func (c cursor) since() *time.Time {
+// Since is the moment to ask from; nil: the beginning.
+func (c Cursor) Since() *time.Time {
 	at, err := time.Parse(time.RFC3339Nano, c.Stamp)
 	if err != nil {
 		return nil
@@ -49,15 +54,15 @@ func (c cursor) since() *time.Time {
 	return &at
 }
 
-// line is one line of a log, or its beginning where more is to come.
-type line struct {
-	stamp string
-	text  []byte // with its newline, where it has one
+// Line is one line of a log, or its beginning where more is to come.
+type Line struct {
+	Stamp string
+	Text  []byte // with its newline, where it has one
 }
 
-// split takes the stamp off a line; false where it has none: the rest of a line
+// Split takes the stamp off a line; false where it has none: the rest of a line
 // whose beginning was not asked for.
-func split(raw []byte) (l line, ok bool) {
+func Split(raw []byte) (l Line, ok bool) {
 	end := bytes.IndexByte(raw[:min(len(raw), longestStamp+1)], ' ')
 	if end < 0 {
 		return l, false
@@ -69,61 +74,62 @@ func split(raw []byte) (l line, ok bool) {
 	if _, err := time.Parse(time.RFC3339Nano, at); err != nil {
 		return l, false
 	}
-	return line{at, text}, true
+	return Line{at, text}, true
 }
 
 // longestStamp is that of a stamp with nine digits and a zone.
 const longestStamp = len("2006-01-02T15:04:05.000000000+00:00")
 
-// reader goes through what was asked for again and leaves out what was read. met
+// Reader goes through what was asked for again and leaves out what was read. met
 // is set when the line of its cursor has come by: without it, lines are missing.
-type reader struct {
-	at    cursor // what was read
+type Reader struct {
+	At    Cursor // what was read
 	lines int    // of the stamp of at, in this answer
 	met   bool
 	begun bool // something came
 }
 
-func newReader(at cursor) *reader { return &reader{at: at, met: at.Stamp == ""} }
+// NewReader goes on from a cursor.
+func NewReader(at Cursor) *Reader { return &Reader{At: at, met: at.Stamp == ""} }
 
-// take takes the next line and gives what of it is new; gap reports that lines
+// Take takes the next line and gives what of it is new; gap reports that lines
 // before it are gone for ever.
-func (r *reader) take(l line) (news []byte, gap bool) {
+func (r *Reader) Take(l Line) (news []byte, gap bool) {
 	r.begun = true
 	switch {
-	case before(l.stamp, r.at.Stamp):
+	case before(l.Stamp, r.At.Stamp):
 		return nil, false
-	case l.stamp == r.at.Stamp:
+	case l.Stamp == r.At.Stamp:
 		r.met = true
 		r.lines++
 		switch {
-		case r.lines <= r.at.Lines:
+		case r.lines <= r.At.Lines:
 			return nil, false
-		case r.lines == r.at.Lines+1:
-			news = l.text[min(r.at.Bytes, len(l.text)):]
+		case r.lines == r.At.Lines+1:
+			news = l.Text[min(r.At.Bytes, len(l.Text)):]
 		default:
-			news = l.text
+			news = l.Text
 		}
-		r.at.Lines, r.at.Bytes = r.lines, 0
+		r.At.Lines, r.At.Bytes = r.lines, 0
 		return news, false
 	}
 	gap, r.met = !r.met, true
-	r.at.Stamp, r.at.Lines, r.at.Bytes, r.lines = l.stamp, 1, 0, 1
-	return l.text, gap
+	r.At.Stamp, r.At.Lines, r.At.Bytes, r.lines = l.Stamp, 1, 0, 1
+	return l.Text, gap
 }
 
-// part takes a line that has no end yet.
-func (r *reader) part(l line) (news []byte, gap bool) {
+// Part takes a line that has no end yet.
+func (r *Reader) Part(l Line) (news []byte, gap bool) {
 	was := *r
-	news, gap = r.take(l)
+	news, gap = r.Take(l)
 	if len(news) == 0 {
 		*r = was
-		r.begun, r.met = true, was.met || !before(l.stamp, was.at.Stamp)
+		r.begun, r.met = true, was.met || !before(l.Stamp, was.At.Stamp)
 		return nil, false
 	}
-	r.at.Lines--
+	r.At.Lines--
 	r.lines--
-	r.at.Bytes = len(l.text)
+	r.At.Bytes = len(l.Text)
 	return news, gap
 }
 
