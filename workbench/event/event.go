@@ -222,9 +222,7 @@ type (
 		Name  string `json:"name"` // in results.checkpoints
 		Files int    `json:"files"`
 		Bytes int64  `json:"bytes"`
-		// Place is where a service keeps it, such as s3://bucket/prefix/name; empty:
-		// it is home.
-		Place string `json:"place,omitempty"`
+		Place string `json:"place,omitempty"` // where a service keeps it; empty: it is home
 		// Written is when it was, by the clock here or the service's; zero: not known.
 		Written time.Time `json:"written,omitzero"`
 	}
