@@ -262,7 +262,7 @@ func (r *Reader) line(line string) {
 // read looks for the grammar of a line; false when it says nothing at all.
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
-	if other := glued(line, rest); rank != unlabelled && other > 0 {
+	if other := loghead.Glued(line, rest); rank != unlabelled && other > 0 {
 		r.torn.add(line[:other])
 		r.line(line[other:])
 		return true
@@ -359,7 +359,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		return true
 	}
 	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
-	f, ok := found{}, false
+	f, ok, held := found{}, false, false
 	was := r.heading.split
 	about, pairs := r.heading.of(rest[from:])
 	alone := remark.IsAlone(rest[from:])
@@ -373,7 +373,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
 		r.rule = "dictionary"
 		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered || c.total > 0 }) {
-			var held bool
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true
 			}
@@ -397,7 +396,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		rank = unlabelled
 		at := len(line) - len(strings.TrimLeft(line, " \t["))
 		if number := smallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
-			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
 			}
@@ -408,7 +406,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {
 		if len(f.counters) == 0 && (!r.placed() || r.shapes.count()) && len(r.taken) == 0 {
-			var held bool
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true
 			}

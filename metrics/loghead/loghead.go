@@ -1,5 +1,5 @@
-// Package loghead knows what loggers write before a message: dates, levels, names and
-// places in the code.
+// Package loghead knows what loggers and launchers write around a message: dates, levels, names and
+// places in the code before it, and the rank behind it.
 package loghead
 
 import "strings"
