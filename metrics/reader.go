@@ -252,7 +252,7 @@ func (r *Reader) line(line string) {
 			r.began = p
 		}
 	}
-	if !said && len(r.out) == before {
+	if !said && len(r.out) == before && r.tables.guess == nil {
 		*slot = hash
 	} else if r.told != nil && r.rule != "" {
 		r.told(Reading{Rule: r.rule, Text: line, Points: r.out[before:]})
@@ -363,8 +363,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	was := r.heading.split
 	about, pairs := r.heading.of(rest[from:])
 	alone := remark.IsAlone(rest[from:])
-	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
-	r.heading.record = r.heading.record && alone
+	below, row := r.heading.record && alone, r.heading.record && !alone && remark.IsPairs(rest[from:])
+	under := (row || r.heading.record && !alone && !r.heading.rows) && !r.redrawn.here // the line before only counts: this one is of that place
+	r.heading.record, r.heading.rows = below || row, row
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
@@ -383,11 +384,11 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
-		r.scanner.below = neighbour || r.heading.record
+		r.scanner.below = neighbour || below
 		r.scanner.under = under
 		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
-		if !neighbour && r.heading.record && !ofRecord(f) {
+		if !neighbour && below && !ofRecord(f) {
 			f.values = nil
 		}
 		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
