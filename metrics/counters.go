@@ -40,14 +40,14 @@ const (
 
 var unitWords = map[string]unit{
 	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
-	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
+	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
 	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.
-var globalWords = set(`global_step global_steps env_step env_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
+var globalWords = set(`global_step global_steps env_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
 	global_iter global_batch global_iteration global_update total_steps_done samples_count consumed_train_samples training_iteration`)
 
 // longestCounter is the length of the longest word that counts.
@@ -76,7 +76,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if joined {
 		u, plural = unitStep, false
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural)) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural || s.ofEpoch(key))) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -129,6 +129,19 @@ func (s *scanner) bounds() bool {
 	}
 	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
 	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "summary o") || strings.HasPrefix(head, "end of "))
+}
+
+// ofEpoch reports whether a number stands before an epoch that it is of, "it 2/10 of epoch 0": what was
+// counted counts in the epoch.
+func (s *scanner) ofEpoch(key string) bool {
+	i := strings.Index(s.line, " of "+key)
+	if i < 1 || !lexis.IsDigit(s.line[i-1]) {
+		return false
+	}
+	for k := range s.found.counters {
+		s.found.counters[k].inEpoch = true
+	}
+	return true
 }
 
 // maxSteps is behind the name of a counter that tells of how much, too:

@@ -94,6 +94,8 @@ func (s *scanner) leads(i int, open bool) (c counter, next int) {
 	c.unit, c.vague = unit, !open
 	switch {
 	case !ok || next+1 >= len(line) || c.total > 0 && c.n > c.total:
+	case !open && c.total > 0 && strings.HasPrefix(line[next:], " (epoch "): // 10/200 (epoch 1)
+		return c, next
 	case line[next+1] == ' ' && (open && line[next] == ']' || !open && line[next] == ':' && c.total > 0):
 		return c, next + 1
 	case !open && strings.HasPrefix(line[next:], " | ") && next+3 < len(line) && lexis.IsLetter(line[next+3]) && c.total == 0 && c.times == 0:
@@ -157,6 +159,29 @@ func (s *scanner) pair(at int) int {
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
+}
+
+// evaluated reads the counters of "Epoch(val) [1][20/120]": the
+// first is where the training is.
+func (s *scanner) evaluated(at int) int {
+	at = lexis.SkipBlanks(s.line, at)
+	if at >= len(s.line) || s.line[at] != '[' {
+		return at
+	}
+	c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
+	if !ok || next+1 >= len(s.line) || s.line[next] != ']' {
+		return at
+	}
+	s.evaluates = true
+	if s.line[next+1] == '[' {
+		c.unit = unitEpoch
+		s.found.counters = append(s.found.counters, c)
+		s.mark("epoch")
+		if _, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, next+2)); ok {
+			next = end
+		}
+	}
+	return min(next+1, len(s.line))
 }
 
 // place is where a line goes on behind what a logger says of the place in the

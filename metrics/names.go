@@ -39,8 +39,8 @@ var words = table(map[kind]string{
 		offset attempt retry retries file files row rows part rev revision api process checkpoint
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
-		nnzs bias flos timing ms mb gb gib mib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
-		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label dur copypaste improved oom free seqlen wandb dt timer counter found`,
+		nnzs bias flos timing ms kb mb gb tb kib mib gib tib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label dur copypaste improved oom free seqlen wandb dt timer counter found passes complete completed`,
 })
 
 // table turns lists of words by kind into kinds by word.
@@ -63,7 +63,7 @@ var parted = set(`head layer block task node device rank worker`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
-var notNow = set(`best target init initial final lowest highest initscore old new no prev previous time elapsed eta improving`)
+var notNow = set(`best target init initial final lowest highest minimum maximum initscore old new no prev previous time elapsed eta improving`)
 
 // fillers are words of a phrase that say nothing about its name.
 var fillers = set(`set info the mini-batch current data subset running dataset function's`)
@@ -88,7 +88,7 @@ var aliases = map[string]string{
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
 	"treino": "train", "treinamento": "train", "entrenamiento": "train", "entraînement": "train", "validação": "val", "validación": "val", "teste": "test", "prueba": "test",
-	"validate": "val", "validating": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
+	"validate": "val", "validating": "val", "heldout": "val", "held-out": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.
@@ -157,6 +157,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
+		case stops[lower] && len(kept) > 0 && ofData(fields[i+1:]): // "AUROC over val set"
 		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower) && !strings.EqualFold(fields[1], "per"): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
@@ -183,6 +184,18 @@ func understand(phrase, said string) term {
 		t.name(fields[0]+"_"+base, said)
 	}
 	return t
+}
+
+// ofData reports whether words say of which set something is and no more: "over val set".
+func ofData(words []string) (said bool) {
+	for _, w := range words {
+		w = strings.ToLower(w)
+		if splits[w] == "" && !fillers[w] {
+			return false
+		}
+		said = said || splits[w] != ""
+	}
+	return said && len(words) > 1
 }
 
 // qualifies reports whether the words before a known name belong to it: short
@@ -311,6 +324,9 @@ func classify(base string) kind {
 func classifyParts(parts []string) kind {
 	if len(parts) == 0 {
 		return never
+	}
+	if n := len(parts) - 1; n > 0 && averages[parts[n]] && words[parts[n-1]] == measure { // cur_lr_avg
+		parts = parts[:n]
 	}
 	best := unknown
 	for i, p := range parts {

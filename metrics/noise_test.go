@@ -34,6 +34,7 @@ func TestRulesAgainstNoiseLeaveMetrics(t *testing.T) {
 		"a displacement called minADE":  {lines("epoch %v minADE: %.2f", step), "minade", "[[1 4.5] [2 4] [3 3.5] [4 3] [5 2.5] [6 2]]"},
 		"a setting that moves at last":  {strings.Repeat("step 1 knob=0.5\n", 1) + stays(200) + "step 900 knob=0.75\n", "knob", ""},
 		"the scale of a loss is no one": {lines("step %v loss_scale: %.2f", step), "loss_scale", "none"},
+		"the unit of a download":        {lines("     ━━━━━━━━━━━━━━━━━━━━ %[1]v.2/%[1]v.2 kB %.1[2]f MB/s eta 0:00:00", func(i float64) []any { return []any{10 * i * i, 150 + 7*i*float64(int(i)%3)} }), "kB", "none"},
 		"a clock is none":               {lines("step %v now=%.2f", func(i float64) []any { return []any{i, 1.7e9 + 3.5*i} }), "now", "none"},
 	} {
 		got := curve(t, c.log, c.series)

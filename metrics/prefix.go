@@ -75,46 +75,9 @@ func (s *sources) peel(line string) (rest string, rank int, tentative bool) {
 		}
 	}
 	if rank == unlabelled {
-		rank = rankBehind(line)
+		rank = loghead.RankBehind(line)
 	}
 	return line, rank, tentative
-}
-
-// rankBehind reads the rank that a line ends with: "… [rank 1]", "…, rank=1",
-// "… on rank 1", `…, "rank": 1}`. Of "mean rank 1" and "lora rank: 16" it is a value.
-func rankBehind(line string) int {
-	end := len(line)
-	for end > 0 && !lexis.IsDigit(line[end-1]) {
-		if end--; end < len(line)-3 || lexis.IsLetter(line[end]) || line[end] == ' ' {
-			return unlabelled
-		}
-	}
-	at := end
-	for at > 0 && lexis.IsDigit(line[at-1]) {
-		at--
-	}
-	name := at
-	for name > 0 && (line[name-1] == ' ' || line[name-1] == '=' || line[name-1] == ':' || line[name-1] == '"' || line[name-1] == '\'' || line[name-1] == '#') {
-		name--
-	}
-	if name < len("rank") || line[name-1]|0x20 != 'k' || at == end || end-at > 5 {
-		return unlabelled
-	}
-	word := line[:name]
-	if !strings.EqualFold(word[len(word)-4:], "rank") {
-		return unlabelled
-	}
-	before := word[:len(word)-4]
-	for _, kind := range [...]string{"local_", "global_", "local ", "global ", "from ", "on "} {
-		if n := len(before) - len(kind); n >= 0 && strings.EqualFold(before[n:], kind) {
-			before = before[:n]
-		}
-	}
-	before = strings.TrimRight(before, " ")
-	if n := len(before); n > 0 && lexis.IsKeyByte(before[n-1]) && !lexis.IsDigit(before[n-1]) {
-		return unlabelled
-	}
-	return smallInt(line[at:end])
 }
 
 // roles are what a process is called that prints its number.

@@ -252,7 +252,7 @@ func (r *Reader) line(line string) {
 			r.began = p
 		}
 	}
-	if !said && len(r.out) == before {
+	if !said && len(r.out) == before && r.tables.guess == nil {
 		*slot = hash
 	} else if r.told != nil && r.rule != "" {
 		r.told(Reading{Rule: r.rule, Text: line, Points: r.out[before:]})
@@ -262,7 +262,7 @@ func (r *Reader) line(line string) {
 // read looks for the grammar of a line; false when it says nothing at all.
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
-	if other := glued(line, rest); rank != unlabelled && other > 0 {
+	if other := loghead.Glued(line, rest); rank != unlabelled && other > 0 {
 		r.torn.add(line[:other])
 		r.line(line[other:])
 		return true
@@ -359,12 +359,13 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		return true
 	}
 	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
-	f, ok := found{}, false
+	f, ok, held := found{}, false, false
 	was := r.heading.split
 	about, pairs := r.heading.of(rest[from:])
 	alone := remark.IsAlone(rest[from:])
-	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
-	r.heading.record = r.heading.record && alone
+	below, row := r.heading.record && alone, r.heading.record && !alone && remark.IsPairs(rest[from:])
+	under := (row || r.heading.record && !alone && !r.heading.rows) && !r.redrawn.here // the line before only counts: this one is of that place
+	r.heading.record, r.heading.rows = below || row, row
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
@@ -373,7 +374,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
 		r.rule = "dictionary"
 		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered || c.total > 0 }) {
-			var held bool
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true
 			}
@@ -384,11 +384,11 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
-		r.scanner.below = neighbour || r.heading.record
+		r.scanner.below = neighbour || below
 		r.scanner.under = under
 		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
-		if !neighbour && r.heading.record && !ofRecord(f) {
+		if !neighbour && below && !ofRecord(f) {
 			f.values = nil
 		}
 		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
@@ -397,7 +397,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		rank = unlabelled
 		at := len(line) - len(strings.TrimLeft(line, " \t["))
 		if number := smallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
-			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
 			}
@@ -408,7 +407,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {
 		if len(f.counters) == 0 && (!r.placed() || r.shapes.count()) && len(r.taken) == 0 {
-			var held bool
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true
 			}

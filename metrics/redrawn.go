@@ -9,7 +9,7 @@ import (
 
 // redrawn is what a program writes over again and again as it goes on, without the
 // form of a bar: the line "Epoch 0 | Steps: 30 | Loss: 12.3", a box, or a table whose
-// last row changes. Of frames that only an epoch places the last counts.
+// last row changes. Of frames of one place the last counts.
 type redrawn struct {
 	here  bool // the present line is written over by what follows
 	line  string
@@ -36,9 +36,14 @@ func (f found) kept() found {
 	return f
 }
 
-// again reports whether one frame tells of the same place as another.
+// again reports whether one frame tells of the same place as another: all of it, and perhaps more.
 func (f *found) again(of *found) bool {
-	return f.shape == of.shape && len(f.counters) == 1 && len(of.counters) == 1 && f.counters[0].n == of.counters[0].n
+	for _, v := range of.values {
+		if indexOf(f.values, v.show) < 0 {
+			return false
+		}
+	}
+	return len(f.counters) == 1 && len(of.counters) == 1 && f.counters[0].n == of.counters[0].n
 }
 
 // passes takes a line of which the next frame may say more; false for any other.
@@ -50,8 +55,7 @@ func (r *Reader) passes(line, rest string, from int, f *found, rank int) bool {
 	}
 	*f = f.kept() // what is read in between uses the same room
 	r.endRow()
-	inner, epoch := within(f.counters)
-	holds := d.here && epoch && !inner && len(f.counters) == 1 && len(f.values) > 0 && f.pass.total == 0
+	holds := d.here && len(f.counters) == 1 && !f.counters[0].inEpoch && len(f.values) > 0 && f.pass.total == 0
 	if same := d.line != "" && f.again(&d.found); same && rank > d.rank && d.rank != unlabelled {
 		return holds // of several ranks the lowest counts
 	} else if !same {
@@ -59,7 +63,7 @@ func (r *Reader) passes(line, rest string, from int, f *found, rank int) bool {
 	}
 	d.line = ""
 	if holds {
-		d.line, d.cut, d.from, d.rank, d.found = strings.Clone(line), len(line)-len(rest), from, rank, *f
+		d.line, d.cut, d.from, d.rank, d.found = strings.Clone(line), max(0, len(line)-len(rest)), from, rank, *f
 	}
 	return holds
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -62,6 +63,7 @@ type scanner struct {
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
 	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
+	thing     string // the line is of one of several: "class 0: IoU 0.71"
 	torn      string // the name whose number runs into other text: "loss 0.4step 2 loss 0.7" is of two that wrote into one line
 }
 
@@ -240,29 +242,6 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	return s.within(c, next), true
 }
 
-// evaluated reads the counters of "Epoch(val) [1][20/120]": the
-// first is where the training is.
-func (s *scanner) evaluated(at int) int {
-	at = lexis.SkipBlanks(s.line, at)
-	if at >= len(s.line) || s.line[at] != '[' {
-		return at
-	}
-	c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
-	if !ok || next+1 >= len(s.line) || s.line[next] != ']' {
-		return at
-	}
-	s.evaluates = true
-	if s.line[next+1] == '[' {
-		c.unit = unitEpoch
-		s.found.counters = append(s.found.counters, c)
-		s.mark("epoch")
-		if _, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, next+2)); ok {
-			next = end
-		}
-	}
-	return min(next+1, len(s.line))
-}
-
 // passed reads "Test: [ 3/10]" and "Train: 0 [ 10/99 ( 10%)]".
 func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	split := splits[strings.ToLower(key)]
@@ -339,6 +318,9 @@ func (s *scanner) value(start, end int, v value) bool {
 		}
 	}
 	v.term = s.names.term(name, said)
+	if s.thing != "" && v.kind >= weak {
+		v.show, v.Start = s.names.owned(s.thing, v.show), -1
+	}
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)
@@ -376,6 +358,8 @@ func (s *scanner) value(start, end int, v value) bool {
 	}
 	if over, ok := ratio(s.line, v); ok {
 		v.figure = over
+	} else if times, end := lexis.Thousandfold(s.line, v.Next); end > v.Next && v.kind >= measure && lexis.StandsAlone(s.line, end) { // tokens_per_sec: 212K
+		v.Value, v.Start = math.Round(v.Value*times*1e6)/1e6, -1
 	} else if !lexis.StandsAlone(s.line, v.Next) && !v.list {
 		s.torn = v.show
 		return false
@@ -483,10 +467,16 @@ func (s *scanner) context(key string, start, end int) {
 	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:]) || remark.Titles(s.line, start)) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
+	if n := lexis.Digits(s.line, min(end+1, len(s.line))); n > end+1 && strings.HasPrefix(s.line[n:], ": ") && few[lower] && len(s.found.counters)+len(s.found.values) == 0 {
+		s.thing = lower + "_" + s.line[end+1:n]
+	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
 }
+
+// few are what there are a few of, each with values of its own: a curve of all would be of none.
+var few = set(`class fold species`)
 
 // mark makes a name part of the line's shape (FNV-1a).
 func (s *scanner) mark(name string) {

@@ -183,7 +183,7 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		}
 		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
 	}
-	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && decimal.RoundsTo(p.Value, s.last.Value)
+	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && (p.X == AxisEpoch && sameValue(p.Value, s.last.Value) || decimal.RoundsTo(p.Value, s.last.Value))
 }
 
 // stale reports whether a line of the training tells a value of the validation again, of which another line told: "step

@@ -75,7 +75,7 @@ func wholes(line string, from int) (all []counter) {
 			u, _ := unitOf(line[start:stop])
 			c.numbered = c.numbered || ok && u != noUnit
 		}
-		if !ok || c.total == 0 && !c.numbered && owned(line, i) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
+		if !ok || c.total == 0 && !c.numbered && owned(line[from:i]) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
 			i = end
 			continue
 		}
@@ -95,10 +95,10 @@ func wholes(line string, from int) (all []counter) {
 // them and a number may count them.
 var oneByOne = set("trial candidate evaluation experiment case")
 
-// owned reports whether a name before a number at i says that it counts
+// owned reports whether a name before a number says that it counts
 // something else: "class_id = 3", "Trial 4".
-func owned(line string, i int) bool {
-	at := strings.TrimRight(line[:i], " \t[(#'\"")
+func owned(before string) bool {
+	at := strings.TrimRight(before, " \t[(#'\"")
 	if at == "" {
 		return false
 	}

@@ -98,7 +98,7 @@ func (t *tables) header(line string, names understood) bool {
 			c.kind = unknown
 			c.show = tidy(strings.TrimPrefix(said+"/"+name, "/"))
 		}
-		if group != "" && hasColumn(columns, c.show) {
+		if group != "" && slices.ContainsFunc(columns, func(before column) bool { return before.show == c.show }) {
 			c.term = names.term(group+"_"+name, said)
 		}
 		if c.kind >= weak {
@@ -145,6 +145,7 @@ const fewestCells = 3
 // mayBeGuessed keeps a line of names alone, which the line behind it may make a
 // header.
 func (t *tables) mayBeGuessed(line string) {
+	line = grid.Headed(line)
 	i := lexis.SkipBlanks(line, 0)
 	if i < len(line) && line[i] == '|' {
 		i = lexis.SkipBlanks(line, i+1)
@@ -193,6 +194,14 @@ func (t *tables) proven(line string, names understood) {
 	}
 	guess, got := t.guess, t.cut(line)
 	t.guess = nil
+	if len(got) == len(guess) && strings.EqualFold(got[0], "value") { // all that there is: names, and below them values
+		for i, cell := range got[1:] {
+			if f, ok := grid.Number(cell); ok {
+				t.rows = append(t.rows, row{key: guess[i+1], value: f.Value, real: f.Real})
+			}
+		}
+		return
+	}
 	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
 		guess = slices.Insert(guess, 0, "#")
 	}
@@ -355,15 +364,6 @@ func (t *tables) splitRow(s *scanner, line string) (found, bool) {
 		}
 	}
 	return s.found, true
-}
-
-func hasColumn(columns []column, show string) bool {
-	for _, c := range columns {
-		if c.show == show {
-			return true
-		}
-	}
-	return false
 }
 
 // read takes a line as a row of the table whose header came before.

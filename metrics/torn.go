@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"strings"
-
-	"github.com/dlwb/dlwb/metrics/lexis"
-)
+import "strings"
 
 // Two ranks may write into one line: "[rank 0] step 2: loss 0.5[rank 1] step 2:
 // loss 0.4", and the end of the first one's line behind that of the second.
@@ -36,35 +32,5 @@ func (t *torn) ended(r *Reader) {
 	*t = torn{}
 	for _, piece := range pieces {
 		r.line(piece)
-	}
-}
-
-// glued is where in a line another rank begins whose label has the form of the
-// line's own; 0 when none does. The line's label is what stands before rest.
-// Behind a blank it may be a word of the message: then the same must follow.
-func glued(line, rest string) int {
-	from := len(line) - len(rest)
-	if from <= 0 || line[:from] == "" || !strings.HasSuffix(line, rest) {
-		return 0
-	}
-	own := strings.TrimLeft(line[:from], " ")
-	number := strings.IndexAny(own, "0123456789")
-	if number < 2 { // a number alone is no name
-		return 0
-	}
-	close := own[lexis.Digits(own, number):]
-	begins, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	for at := from; ; {
-		next := strings.Index(line[at:], own[:number])
-		if next < 0 {
-			return 0
-		}
-		at += next
-		end := lexis.Digits(line, at+number)
-		if end > at+number && close != "" && strings.HasPrefix(line[end:], close) &&
-			(line[at-1] != ' ' && line[at-1] != '\t' || strings.HasPrefix(strings.TrimLeft(line[end+len(close):], " "), begins)) {
-			return at
-		}
-		at = end
 	}
 }

@@ -146,3 +146,52 @@ func TestSourceCodeThatIsPrintedIsNoValidation(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Lines tell of an epoch, and a dictionary tells it again.
+func TestWhatADictionaryTellsAgainIsOnePoint(t *testing.T) {
+	log := ""
+	for epoch, acc := range []string{"82.5", "85.0", "85.0"} {
+		log += fmt.Sprintf("epoch -> %d.000000\nvalid_acc -> %s00000\n__log__:{\"epoch\": %d, \"valid_acc\": %s}\n", epoch, acc, epoch, acc)
+	}
+	if got := curve(t, log, "val/acc"); got != "[[0 82.5] [1 85] [2 85]]" {
+		t.Error(got)
+	}
+}
+
+// What is written over more than once in one step is told by its last frame.
+func TestOfAStepThatIsWrittenOverTheLastFrameCounts(t *testing.T) {
+	log := "Iter: 0\rIter: 0\tloss: 0.9\rIter: 0\tloss: 0.8\rIter: 0\tloss: 0.7\tval_loss: 0.75\nIter: 1\rIter: 1\tloss: 0.6\rIter: 1\tloss: 0.5\tval_loss: 0.55\n"
+	if got := curve(t, log, "loss"); got != "[[0 0.7] [1 0.5]]" {
+		t.Error(got)
+	}
+}
+
+// A row of pairs keeps what it names, also where a setting is the first of it.
+func TestRowsBelowACountAreOfThatPlace(t *testing.T) {
+	log := ""
+	for epoch := 1; epoch <= 3; epoch++ {
+		log += fmt.Sprintf("Epoch %d\nlr: 0.%d, loss: 1.%d\nent: 2.%d, gap: 3.%d\n", epoch, 9-epoch, 9-epoch, epoch*epoch, 9-epoch*epoch)
+	}
+	for name, want := range map[string]string{"lr": "[[1 0.8] [2 0.7] [3 0.6]]", "loss": "[[1 1.8] [2 1.7] [3 1.6]]", "ent": "[[1 2.1] [2 2.4] [3 2.9]]"} {
+		if got := curve(t, log, name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestACountBetweenDashesBehindADateIsAStep(t *testing.T) {
+	log := ""
+	for i := 1; i <= 4; i++ {
+		log += fmt.Sprintf("INFO - 05/01/20 10:00:0%d - 0:00:0%d - %7d - 1%d.57 sent/s - MLM-en:  %d.5\n", i, i, i*5, i, 9-i*i%5)
+	}
+	if got := curve(t, log, "MLM-en"); got != "[[5 8.5] [10 5.5] [15 5.5] [20 8.5]]" {
+		t.Error(got)
+	}
+}
+
+func TestWhatIsHeldOutValidates(t *testing.T) {
+	log := "Iteration 1: training logprob -5.1e+02, heldout UAS 58.67%, LAS 57.67%\nIteration 2: training logprob -3.5e+02, heldout UAS 76.67%, LAS 75.67%\nIteration 3: training logprob -3.1e+02, heldout UAS 77.67%, LAS 75.97%\n"
+	if got := curve(t, log, "val/LAS"); got != "[[1 57.67] [2 75.67] [3 75.97]]" {
+		t.Error(got)
+	}
+}

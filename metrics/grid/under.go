@@ -6,6 +6,21 @@ import (
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
+// Headed is a line of names that end in colons and are far apart, "Gen:    Best:    df:", without
+// the colons; any other line stays.
+func Headed(line string) string {
+	if !strings.HasSuffix(line, ":") {
+		return line
+	}
+	names := strings.Fields(line)
+	for _, name := range names {
+		if strings.IndexByte(name, ':') != len(name)-1 || strings.IndexByte("0123456789", name[0]) >= 0 {
+			return line
+		}
+	}
+	return strings.ReplaceAll(line, ":", " ")
+}
+
 // Under cuts a row that has fewer cells than the header above it by where its numbers stand: each
 // below the name that it overlaps, and "" below the others. It is nil where that tells nothing: a
 // cell is below no name or below two, or is neither number nor clock.

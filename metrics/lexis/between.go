@@ -71,6 +71,9 @@ func Separator(line string, i int) (sep byte, at int) {
 		}
 		return sep, i
 	}
+	if i == blanks && i+1 < len(line) && line[i] == ';' && (IsDigit(line[i+1]) || line[i+1] == '-') { // epoch;1;loss;0.5
+		return ';', i + 1
+	}
 	if i > 0 && i+1 < len(line) && line[i-1:i+1] == "->" && IsDigit(line[i+1]) { // loss->0.5
 		return '>', i + 1
 	}

@@ -116,6 +116,9 @@ func OfTotal(line string, at int) (c Count, next int, ok bool) {
 // running are what is counted through a whole run, in the middle of the name of a count.
 var running = words("train training env environment agent learner optimizer actor")
 
+// onePlace are names of what counts that tell of one and not of how many.
+var onePlace = words("step timestep iter iteration update t")
+
 // MayRun reports whether a name in lower case is of a total of what counts, total_steps: how many
 // there will be, or, where it goes up, how many there were.
 func MayRun(name string) bool {
@@ -124,9 +127,12 @@ func MayRun(name string) bool {
 }
 
 // IsRunning reports whether a name in lower case is of a count of several words that goes on through
-// the whole run: total_train_updates, num_env_steps. Of two words it is as often how many there will be.
+// the whole run: total_train_updates, num_env_steps, t_env. Of two words it is as often how many there will be.
 func IsRunning(name string) bool {
 	first, rest, _ := strings.Cut(name, "_")
+	if running[first] && onePlace[rest] || onePlace[first] && running[rest] { // env_step, t_env
+		return true
+	}
 	if first != "total" && first != "num" {
 		return false
 	}

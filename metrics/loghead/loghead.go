@@ -1,5 +1,5 @@
-// Package loghead knows what loggers write before a message: dates, levels, names and
-// places in the code.
+// Package loghead knows what loggers and launchers write around a message: dates, levels, names and
+// places in the code before it, and the rank behind it.
 package loghead
 
 import "strings"
@@ -68,7 +68,7 @@ func headPart(line string, i int) int {
 		for end < len(line) && (isDigit(line[end]) || strings.IndexByte("-/:.,TZ", line[end]) >= 0) {
 			end++
 		}
-		if strings.Count(line[i:end], ":") >= 2 || strings.Count(line[i:end], "-") == 2 || strings.Count(line[i:end], "/") >= 1 && (end == len(line) || line[end] == ' ') && i == 0 && isDate(line[i:end]) {
+		if strings.Count(line[i:end], ":") >= 2 || strings.Count(line[i:end], "-") == 2 || strings.Count(line[i:end], "/") >= 1 && (end == len(line) || line[end] == ' ' && !strings.HasPrefix(line[end:], " (epoch ")) && (i == 0 || strings.Count(line[i:end], "/") == 2) && isDate(line[i:end]) {
 			return end
 		}
 	case c >= 'A' && c <= 'Z':

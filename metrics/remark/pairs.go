@@ -10,9 +10,10 @@ import (
 const fewestPairs = 2
 
 // IsPairs reports whether a line is nothing but names with a sign and a number, with blanks, commas
-// or walls between them: "recall@10 : 0.21    mrr@10 : 0.34".
+// or walls between them: "recall@10 : 0.21    mrr@10 : 0.34". Of an indented line a blank
+// will do. Whole numbers alone are counts: "nSV = 130, nBSV = 107".
 func IsPairs(line string) bool {
-	n := 0
+	n, measured := 0, false
 	for i := lexis.SkipBlanks(line, 0); i < len(line); n++ {
 		start, end := lexis.NextKey(line, i)
 		if end < 0 || start != i {
@@ -20,10 +21,11 @@ func IsPairs(line string) bool {
 		}
 		sep, at := lexis.Separator(line, end)
 		f, ok := lexis.Number(line, at)
-		if sep != ':' && sep != '=' || !ok || !lexis.StandsAlone(line, f.Next) {
+		if sep != ':' && sep != '=' && !(sep == ' ' && line[0] == ' ' && f.Real) || !ok || !lexis.StandsAlone(line, f.Next) {
 			return false
 		}
+		measured = measured || f.Real
 		i = len(line) - len(strings.TrimLeft(line[f.Next:], " \t,;|%"))
 	}
-	return n >= fewestPairs
+	return n >= fewestPairs && measured
 }
