@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/cloud/rayjobs"
 	"github.com/dlwb/dlwb/internal/units"
@@ -271,7 +272,7 @@ func (m *maker) handIn(ctx context.Context, g *gate, r ref, uri string) error {
 
 // Find looks for the job of a run by its id. Of one that was never asked for the
 // ledger has nothing.
-func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ cloud.Progress) (cloud.Submitted, error) {
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, progress cloud.Progress) (cloud.Submitted, error) {
 	all, err := life.Ledger.Entries()
 	if err != nil {
 		return cloud.Submitted{}, err
@@ -291,11 +292,31 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string, _ clou
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	there, err := g.Look(ctx, r.Name)
-	if err != nil || there == nil {
+	if there, err := g.await(ctx, r.Name, e.IntentAt, progress); err != nil || !there {
 		return cloud.Submitted{}, err
 	}
 	return r.submitted(), life.Ledger.Resolve(e.Token, r.Name)
+}
+
+// comesLimit is how long after it was asked for a job may come to be: Ray's dashboard
+// goes on with a request whose client is gone.
+const comesLimit = time.Minute
+
+// await reports whether there is a job that was asked for, once none can come any more.
+func (g *gate) await(ctx context.Context, name string, asked time.Time, progress cloud.Progress) (bool, error) {
+	for told := false; ; told = true {
+		may := time.Since(asked) < min(awsapi.Settle(), comesLimit)
+		there, err := g.Look(ctx, name)
+		if err != nil || there != nil || !may {
+			return there != nil, err
+		}
+		if !told {
+			progress(-1, "job "+name+" was asked for, and the answer is not known: it may still come")
+		}
+		if err := waits.Pause(ctx, time.Second); err != nil {
+			return false, err
+		}
+	}
 }
 
 // jobOf is the job of an entry.
