@@ -43,7 +43,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		return out
 	}
 	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
-	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkPrice}
+	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkOutput, c.checkPrice}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
 	for i, part := range parts {
@@ -160,6 +160,9 @@ func (c *check) shown() string {
 	for _, part := range []string{head, worker} {
 		_, _ = fmt.Fprintf(&b, "# auto scaling group, capacity provider, service and task definition of the %s: %d × %s, image %s, network of the machine\n%s\n",
 			part, m.count(part), m.instance(part), c.spec.Image, strings.Join(m.rayCommand(part, "HEAD")[2:], " "))
+	}
+	if c.spec.Drain.S3 != "" {
+		_, _ = fmt.Fprintf(&b, "# the least policy for results.s3, of %s\n%s\n", c.writer(), policyOf(c.rights()))
 	}
 	_, _ = fmt.Fprintf(&b, "# the job, by Ray's jobs API\n%s", entrypoint)
 	return b.String()

@@ -22,7 +22,8 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	name, body, err := packed(j, m.place.facts[worker].gpus)
+	r := m.ref(j)
+	name, body, err := packed(j, r.Output, m.place.facts[worker].gpus)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
@@ -30,7 +31,6 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	r := m.ref(j)
 	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 
 // ref is what a job is found by.
 func (m *maker) ref(j cloud.Job) ref {
-	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(m.life), Name: jobName(j.Run), Reach: m.own.Reach, PerHour: m.perHour()}
+	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(m.life), Name: jobName(j.Run), Reach: m.own.Reach, PerHour: m.perHour(), Output: outputOf(j.Spec, m.life, j.Run)}
 	r.Ranks, _ = pack.Ranks(j)
 	return r
 }
