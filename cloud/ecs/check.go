@@ -43,6 +43,10 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		return out
 	}
 	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
+	if c.own.Cluster != "" {
+		c.there(ctx, &out)
+		return out
+	}
 	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkOutput, c.checkPrice}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
@@ -77,7 +81,7 @@ func (c *check) still() (all []cloud.Finding) {
 	if len(c.spec.Regions) > 1 {
 		all = append(all, cloud.Warning("region", "the cluster is made in one region: "+c.spec.Regions[0], ""))
 	}
-	if c.spec.Idle > 0 {
+	if c.spec.Idle > 0 && c.own.Cluster == "" { // of a cluster that is there all limits are told of at once
 		all = append(all, cloud.Warning("idle", "limits.idle is not acted on: the machines end by limits.lifetime, limits.budget or dlwb down", ""))
 	}
 	return all

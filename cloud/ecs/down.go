@@ -285,6 +285,9 @@ func (t *teardown) deleteService(ctx context.Context) error {
 
 // closeJob proves that a job of Ray has ended: no machine of its cluster is left.
 func (t *teardown) closeJob(ctx context.Context) error {
+	if t.d.Job != nil && t.d.Job.There {
+		return t.closeThere(ctx)
+	}
 	left, err := t.instancesOf(ctx, t.life.ID, notEnded...)
 	switch {
 	case err != nil:

@@ -3,6 +3,9 @@
 // groups, one machine for Ray's head and the others for its workers, a service of
 // each. The run is a job of Ray. Nothing is made before the ledger has it, and the
 // groups have a scheduled action that ends their machines without dlwb.
+//
+// A cluster that is there, with a Ray in its services, is used as it is: the run is a job
+// of that Ray, and nothing else is made.
 package ecs
 
 import (

@@ -18,6 +18,9 @@ import (
 // until it has all nodes, and hands the job in. What a call before has made is found
 // by its name, and made no second time.
 func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	if own(j.Spec).Cluster != "" {
+		return p.submitThere(ctx, life, j, enter, progress)
+	}
 	m, err := p.maker(ctx, life, j.Spec, progress)
 	if err != nil {
 		return cloud.Submitted{}, err
@@ -315,6 +318,9 @@ func (p *Provider) gateOf(ctx context.Context, life cloud.Life, r ref) (*gate, e
 	d, err := p.enter(ctx, r.Region, r.Account)
 	if err != nil {
 		return nil, err
+	}
+	if r.There {
+		return p.gateThere(d, life, r), nil
 	}
 	return p.gate(d, life, r.Cluster, r.Reach), nil
 }
