@@ -434,7 +434,7 @@ func (on *jobCarrier) fetch(ctx context.Context, s scope, _ []bool) error {
 	if done, err := on.homeFrom(ctx, s); done || err != nil {
 		return err
 	}
-	if k, is := on.keeper(); is && on.w.keepsOf(s.run) {
+	if k, is := on.keeper(); is && on.w.keepsOf(on.c, s.run) {
 		return on.w.results.Step(ctx, on.keptSite(k, s), s.run)
 	}
 	text := "nothing is brought home from jobs of provider " + on.c.Provider

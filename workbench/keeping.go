@@ -24,9 +24,9 @@ func (w *Workbench) keeps(c store.Cluster) bool {
 
 // keepsOf reports whether a Keeper keeps what a run writes: of some it does so only
 // where the profile names a place.
-func (w *Workbench) keepsOf(run string) bool {
+func (w *Workbench) keepsOf(c store.Cluster, run string) bool {
 	_, data, err := w.runRecord(run)
-	return err != nil || data.OwnDir != ""
+	return err != nil || data.OwnDir != "" || traits(c.Provider).Kept
 }
 
 // keptSite is where a run of a Keeper has its results.
@@ -61,7 +61,7 @@ func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []strin
 		return
 	}
 	for _, run := range runs {
-		if !w.keepsOf(run) {
+		if !w.keepsOf(c, run) {
 			continue
 		}
 		st, err := w.storyOf(run)
