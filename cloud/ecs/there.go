@@ -53,8 +53,11 @@ func (d *door) theirs(ctx context.Context, name string) (t theirs, err error) {
 	var heads []string
 	for _, s := range services {
 		def, err := d.ecs.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: s.TaskDefinition})
-		if err != nil || def.TaskDefinition == nil {
+		if err != nil {
 			return t, d.explain(err)
+		}
+		if def.TaskDefinition == nil {
+			return t, fmt.Errorf("AWS's answer has no task definition of service %s", aws.ToString(s.ServiceName))
 		}
 		for _, c := range def.TaskDefinition.ContainerDefinitions {
 			switch said := strings.Join(slices.Concat(c.EntryPoint, c.Command), " "); {
