@@ -230,7 +230,7 @@ var common = []*Field{
 		Doc: "The directory here that results are brought to, relative to the profile and inside its directory; `{run}` stands for the id of the run. " +
 			"Without it they go to dlwb's record of the run. A file that is there and is not of the run stays: what comes gets the run's id in its name.",
 		Example: `"results/{run}"`, ref: func(p *Profile) any { return &p.Results.To }},
-	{Key: "results.s3", Type: s3Type, Also: []string{"bucket"}, Doc: "Where results and checkpoints are kept in S3 besides: dlwb sends what came home, with your own AWS credentials.", Example: "s3://bucket/prefix",
+	{Key: "results.s3", Type: s3Type, Also: []string{"bucket"}, Doc: "Where results and checkpoints are kept in S3 besides: dlwb sends what came home, with your own AWS credentials. With `ecs` the run itself writes there, to the address in DLWB_OUTPUT, and what is there comes home.", Example: "s3://bucket/prefix",
 		ref: func(p *Profile) any { return &p.Results.S3 }},
 	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},
 		Doc: "The directory in which the training writes its checkpoints and nothing else, relative to the code directory. While a run is watched the newest whole one is brought home " +

@@ -202,8 +202,12 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 	if len(d.data.Envs) > 0 {
 		data.Python, data.Checkpoints = d.data.Envs[0].Python, planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
 	}
-	if len(d.data.Envs) > 0 || traits(d.plan.Provider).Kept {
-		data.OwnDir, data.Results, data.S3 = planning.OwnDir(d.plan.Cluster, id), planning.OfRun(d.plan.Results, id), p.Results.S3
+	kept, away := planning.Kept(p)
+	if len(d.data.Envs) > 0 {
+		kept, away = true, p.Results.S3
+	}
+	if kept {
+		data.OwnDir, data.Results, data.S3 = planning.OwnDir(d.plan.Cluster, id), planning.OfRun(d.plan.Results, id), away
 	}
 	err := d.nameReplicas()
 	if err == nil {
@@ -434,7 +438,7 @@ func (on *jobCarrier) fetch(ctx context.Context, s scope, _ []bool) error {
 	if done, err := on.homeFrom(ctx, s); done || err != nil {
 		return err
 	}
-	if k, is := on.keeper(); is {
+	if k, is := on.keeper(); is && on.w.keepsOf(on.c, s.run) {
 		return on.w.results.Step(ctx, on.keptSite(k, s), s.run)
 	}
 	text := "nothing is brought home from jobs of provider " + on.c.Provider

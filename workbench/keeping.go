@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/results"
 )
 
@@ -23,10 +24,17 @@ func (w *Workbench) keeps(c store.Cluster) bool {
 	return is
 }
 
+// keepsOf reports whether a Keeper keeps what a run writes: of some it does so only
+// where the profile names a place.
+func (w *Workbench) keepsOf(c store.Cluster, run string) bool {
+	_, data, err := w.runRecord(run)
+	return err != nil || data.OwnDir != "" || traits(c.Provider).Kept
+}
+
 // keptSite is where a run of a Keeper has its results.
 func (on *jobCarrier) keptSite(k cloud.Keeper, s scope) results.Site {
 	return results.Site{
-		Cluster: s.cluster, Names: on.w.called(s.life, nil),
+		Cluster: s.cluster, Own: planning.PlaceVar(on.c.Provider), Names: on.w.called(s.life, nil),
 		Gone:       func(context.Context) []bool { return nil },
 		KeepActive: func(context.Context) {},
 		Publish:    func(b event.Body) error { return on.w.publish(s, b) },
@@ -74,6 +82,9 @@ func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []strin
 		return
 	}
 	for _, run := range runs {
+		if !w.keepsOf(c, run) {
+			continue
+		}
 		st, err := w.storyOf(run)
 		if err == nil && st.Started && !st.Fetched {
 			var on carrier

@@ -169,6 +169,9 @@ type Traits struct {
 	Sealed bool
 	// Kept: what a Sealed run writes is brought home all the same, at its end.
 	Kept bool
+	// KeptInS3: so is what it writes to its place in results.s3, where the profile names
+	// one: its containers write there themselves, at the address in DLWB_OUTPUT.
+	KeptInS3 bool
 	// RanksOnly: its jobs have ranks, and nothing beside them: no processes and files
 	// that an engine needs besides, and no container that dlwb starts.
 	RanksOnly bool

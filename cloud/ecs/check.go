@@ -43,7 +43,11 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		return out
 	}
 	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
-	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkPrice}
+	if c.own.Cluster != "" {
+		c.there(ctx, &out)
+		return out
+	}
+	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkOutput, c.checkPrice}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
 	for i, part := range parts {
@@ -77,7 +81,7 @@ func (c *check) still() (all []cloud.Finding) {
 	if len(c.spec.Regions) > 1 {
 		all = append(all, cloud.Warning("region", "the cluster is made in one region: "+c.spec.Regions[0], ""))
 	}
-	if c.spec.Idle > 0 {
+	if c.spec.Idle > 0 && c.own.Cluster == "" { // of a cluster that is there all limits are told of at once
 		all = append(all, cloud.Warning("idle", "limits.idle is not acted on: the machines end by limits.lifetime, limits.budget or dlwb down", ""))
 	}
 	return all
@@ -160,6 +164,9 @@ func (c *check) shown() string {
 	for _, part := range []string{head, worker} {
 		_, _ = fmt.Fprintf(&b, "# auto scaling group, capacity provider, service and task definition of the %s: %d × %s, image %s, network of the machine\n%s\n",
 			part, m.count(part), m.instance(part), c.spec.Image, strings.Join(m.rayCommand(part, "HEAD")[2:], " "))
+	}
+	if c.spec.Drain.S3 != "" {
+		_, _ = fmt.Fprintf(&b, "# the least policy for results.s3, of %s\n%s\n", c.writer(), policyOf(c.rights()))
 	}
 	_, _ = fmt.Fprintf(&b, "# the job, by Ray's jobs API\n%s", entrypoint)
 	return b.String()

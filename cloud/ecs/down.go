@@ -285,6 +285,9 @@ func (t *teardown) deleteService(ctx context.Context) error {
 
 // closeJob proves that a job of Ray has ended: no machine of its cluster is left.
 func (t *teardown) closeJob(ctx context.Context) error {
+	if t.d.Job != nil && t.d.Job.There {
+		return t.closeThere(ctx)
+	}
 	left, err := t.instancesOf(ctx, t.life.ID, notEnded...)
 	switch {
 	case err != nil:
@@ -297,8 +300,12 @@ func (t *teardown) closeJob(ctx context.Context) error {
 		t.tell(cloud.Gone, t.e.Proof)
 		return nil
 	}
-	t.tell(cloud.Gone, "no machine of its cluster is left")
-	return t.life.Ledger.Close(t.e.Token, "no machine of its cluster is left")
+	proof := "no machine of its cluster is left"
+	if t.d.Job != nil && t.d.Job.Output != "" {
+		proof += "; what it has written to S3 stays in " + t.d.Job.Output
+	}
+	t.tell(cloud.Gone, proof)
+	return t.life.Ledger.Close(t.e.Token, proof)
 }
 
 // deleteTask ends a revision of a task definition. What is deregistered can't be

@@ -3,6 +3,9 @@
 // groups, one machine for Ray's head and the others for its workers, a service of
 // each. The run is a job of Ray. Nothing is made before the ledger has it, and the
 // groups have a scheduled action that ends their machines without dlwb.
+//
+// A cluster that is there, with a Ray in its services, is used as it is: the run is a job
+// of that Ray, and nothing else is made.
 package ecs
 
 import (
@@ -85,13 +88,16 @@ func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
 func lacks(r ref) []job.Lack {
 	// A reason and its remedy fit into one line of a screen of 120 columns.
 	inside := "no agent runs in containers of ECS"
-	return []job.Lack{
+	all := []job.Lack{
 		{Capability: job.Exec, Why: inside, Next: "aws ssm start-session --region " + r.Region + " --target INSTANCE"},
 		{Capability: job.Dial, Why: "no port of a container is reached from here", Next: "docs/ecs.md has the line that forwards one"},
 		{Capability: job.Telemetry, Why: inside, Next: "Ray's dashboard shows each node and GPU: docs/ecs.md has the line"},
-		{Capability: job.Files, Why: "what the run writes stays in the containers and goes with them", Next: "have the script write to S3 (machines.task_role)"},
 		{Capability: job.Suspend, Why: "a job of Ray can't be suspended", Next: "stop it, and run it again from its checkpoint in S3"},
 	}
+	if r.Output == "" {
+		all = append(all, job.Lack{Capability: job.Files, Why: "what the run writes stays in the containers and goes with them", Next: "results.s3, and have the script write to DLWB_OUTPUT"})
+	}
+	return all
 }
 
 // ended reports whether an error only says that nobody waits any more.

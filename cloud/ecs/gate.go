@@ -30,6 +30,8 @@ type gate struct {
 	door    *door
 	cluster string
 	reach   string
+	find    func(context.Context) (machine, error) // where the head is now
+	notes   string                                 // where it is kept why dlwb stopped a job; empty: in a tag of the cluster
 
 	mu sync.Mutex
 	at machine // of the head, as it was seen last
@@ -45,7 +47,10 @@ type look struct {
 }
 
 // machine is a machine of the cluster.
-type machine struct{ instance, ip string }
+type machine struct {
+	instance, ip string
+	own          bool // the address is that of the container alone, not of its machine
+}
 
 // gate gives the way to a cluster's dashboard.
 func (p *Provider) gate(d *door, life cloud.Life, cluster, way string) *gate {
@@ -54,7 +59,7 @@ func (p *Provider) gate(d *door, life cloud.Life, cluster, way string) *gate {
 	if g := p.rays[cluster]; g != nil {
 		return g
 	}
-	g := &gate{door: d, cluster: cluster, reach: way, seen: map[string]look{}}
+	g := &gate{door: d, cluster: cluster, reach: way, seen: map[string]look{}, find: func(ctx context.Context) (machine, error) { return d.headOf(ctx, cluster) }}
 	g.Client = rayjobs.New(g.dial, func() (string, error) { return tokenOf(life) })
 	p.rays[cluster] = g
 	return g
@@ -67,7 +72,7 @@ func (g *gate) dial(ctx context.Context) (net.Conn, error) {
 	g.mu.Unlock()
 	if at.instance == "" {
 		var err error
-		if at, err = g.door.headOf(ctx, g.cluster); err != nil {
+		if at, err = g.find(ctx); err != nil {
 			return nil, err
 		}
 		g.mu.Lock()
@@ -87,6 +92,9 @@ func (g *gate) connect(ctx context.Context, at machine) (net.Conn, error) {
 	if g.reach == reachDirect {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", net.JoinHostPort(at.ip, portDashboard))
+	}
+	if at.own {
+		return reach.Beyond(ctx, g.door.api.SSM(g.door.region), g.door.region, g.door.api.Endpoint(), at.instance, at.ip, portDashboard)
 	}
 	return reach.Session(ctx, g.door.api.SSM(g.door.region), g.door.region, g.door.api.Endpoint(), at.instance, portDashboard)
 }
@@ -134,7 +142,7 @@ func (d *door) machines(ctx context.Context, cluster string, names []string) (ma
 		}
 		for _, r := range all.Reservations {
 			for _, i := range r.Instances {
-				found[of[aws.ToString(i.InstanceId)]] = machine{aws.ToString(i.InstanceId), aws.ToString(i.PrivateIpAddress)}
+				found[of[aws.ToString(i.InstanceId)]] = machine{instance: aws.ToString(i.InstanceId), ip: aws.ToString(i.PrivateIpAddress)}
 			}
 		}
 	}

@@ -92,6 +92,10 @@ type ref struct {
 	Reach   string  `json:"reach"`
 	Ranks   [][]int `json:"ranks"` // those of each replica
 	PerHour float64 `json:"per_hour,omitempty"`
+	// There says that the cluster is not dlwb's: Cluster is its own name.
+	There bool `json:"there,omitempty"`
+	// Output is where the run writes what is to come home, in S3; empty: nowhere.
+	Output string `json:"output,omitempty"`
 }
 
 func (r ref) String() string {

@@ -44,9 +44,14 @@ type order struct {
 }
 
 // packed is the code with what the driver needs, as Ray's working_dir. Each run has a
-// package of its own: Ray unpacks two that are the same into one directory.
-func packed(j cloud.Job, gpus int) (name string, body []byte, err error) {
+// package of its own: Ray unpacks two that are the same into one directory. output is the
+// run's place in S3; empty: it has none.
+func packed(j cloud.Job, output string, gpus int) (name string, body []byte, err error) {
 	all := order{Run: j.Run, GPUs: gpus, Resource: workerResource, Env: append([]string{}, j.Env...), Links: j.Code.Links, Driver: j.Engine == "ray"}
+	if output != "" {
+		all.Env = append(all.Env, outputVar+"="+output)
+		j.Procs = told(j.Procs, output)
+	}
 	if all.Driver { // what runs on the workers is Ray's doing
 		j.Procs, j.Replicas = slices.DeleteFunc(slices.Clone(j.Procs), func(p cloud.JobProc) bool { return len(p.Ranks) == 0 }), 1
 	}

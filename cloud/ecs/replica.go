@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // replica is one machine of a job: the first has the ranks from 0 on.
@@ -58,6 +60,12 @@ func (r *replica) story(ctx context.Context) (all []job.Status, early bool, err 
 // gone where their groups have none: by the end of their time, or by somebody. Any
 // other fault says nothing.
 func (r *replica) fate(ctx context.Context, g *gate, fault error) ([]job.Status, bool, error) {
+	if r.ref.There {
+		if _, err := g.door.theirs(ctx, r.ref.Cluster); err != nil && permanent(err) {
+			return lost(time.Now(), job.Taken+err.Error()+"; dlwb did not end it"), false, nil
+		}
+		return nil, false, fault
+	}
 	entries, err := r.life.Ledger.Entries()
 	if err != nil {
 		return nil, false, fault
@@ -161,6 +169,10 @@ func (g *gate) note(ctx context.Context, name, why string) {
 	if why == "" {
 		return
 	}
+	if g.notes != "" {
+		_ = wholefile.Write(g.notes+name, []byte(name+" "+why), 0o600)
+		return
+	}
 	arn, err := findCluster(ctx, g.door, g.cluster)
 	if err != nil || arn == "" {
 		return
@@ -170,6 +182,10 @@ func (g *gate) note(ctx context.Context, name, why string) {
 
 // whyOf reads why dlwb stopped a job; empty: it did not, or nobody may see it.
 func (g *gate) whyOf(ctx context.Context, name string) string {
+	if g.notes != "" {
+		text, _ := os.ReadFile(g.notes + name)
+		return cutNote(string(text), name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	out, err := g.door.ecs.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{g.cluster}, Include: []ecstypes.ClusterField{ecstypes.ClusterFieldTags}})

@@ -19,11 +19,15 @@ import (
 // until it has all nodes, and hands the job in. What a call before has made is found
 // by its name, and made no second time.
 func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	if own(j.Spec).Cluster != "" {
+		return p.submitThere(ctx, life, j, enter, progress)
+	}
 	m, err := p.maker(ctx, life, j.Spec, progress)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	name, body, err := packed(j, m.place.facts[worker].gpus)
+	r := m.ref(j)
+	name, body, err := packed(j, r.Output, m.place.facts[worker].gpus)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
@@ -31,7 +35,6 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	r := m.ref(j)
 	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {
@@ -45,7 +48,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 
 // ref is what a job is found by.
 func (m *maker) ref(j cloud.Job) ref {
-	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(m.life), Name: jobName(j.Run), Reach: m.own.Reach, PerHour: m.perHour()}
+	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(m.life), Name: jobName(j.Run), Reach: m.own.Reach, PerHour: m.perHour(), Output: outputOf(j.Spec, m.life, j.Run)}
 	r.Ranks, _ = pack.Ranks(j)
 	return r
 }
@@ -336,6 +339,9 @@ func (p *Provider) gateOf(ctx context.Context, life cloud.Life, r ref) (*gate, e
 	d, err := p.enter(ctx, r.Region, r.Account)
 	if err != nil {
 		return nil, err
+	}
+	if r.There {
+		return p.gateThere(d, life, r), nil
 	}
 	return p.gate(d, life, r.Cluster, r.Reach), nil
 }

@@ -115,6 +115,7 @@ func (m *maker) service(ctx context.Context, part, task, capacity string) error 
 type seen struct {
 	arn, status, why string
 	machine          string // of ECS
+	ip               string // of its own, where it has one
 	stopped          bool
 	failed           bool // it has ended by itself, or could not begin: nobody ended it
 }
@@ -124,7 +125,11 @@ func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // tasksOf are the containers of a part, those that have stopped too.
 func (d *door) tasksOf(ctx context.Context, cluster, part string) (all []seen, err error) {
-	service := cluster + "-" + part
+	return d.tasksOfService(ctx, cluster, cluster+"-"+part)
+}
+
+// tasksOfService are those of a service by its name.
+func (d *door) tasksOfService(ctx context.Context, cluster, service string) (all []seen, err error) {
 	for _, status := range []ecstypes.DesiredStatus{ecstypes.DesiredStatusRunning, ecstypes.DesiredStatusStopped} {
 		pages := awsecs.NewListTasksPaginator(d.ecs, &awsecs.ListTasksInput{Cluster: &cluster, ServiceName: &service, DesiredStatus: status})
 		for pages.HasMorePages() {
@@ -158,6 +163,9 @@ func seenOf(t ecstypes.Task) seen {
 		s.failed = s.stopped
 	}
 	for _, c := range t.Containers {
+		if len(c.NetworkInterfaces) > 0 {
+			s.ip = aws.ToString(c.NetworkInterfaces[0].PrivateIpv4Address)
+		}
 		if reason := aws.ToString(c.Reason); reason != "" {
 			s.why = cmp.Or(s.why, reason)
 			if !strings.Contains(s.why, reason) {

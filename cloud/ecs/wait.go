@@ -56,6 +56,9 @@ func (m *maker) until(ctx context.Context, limit time.Duration, what string, loo
 			m.progress(-1, text)
 		}
 		if time.Now().After(end) {
+			if m.own.Cluster != "" {
+				return &plainError{fmt.Sprintf("%s: not within %s; %s", what, units.Duration(limit), why), "look at the services of ECS cluster " + m.own.Cluster}
+			}
 			return &plainError{fmt.Sprintf("%s: not within %s; %s", what, units.Duration(limit), why), "dlwb down " + m.life.Name + " removes what there is; machines end at " + m.ends.Local().Format("15:04") + " by themselves"}
 		}
 		if err := waits.Pause(ctx, wait); err != nil {

@@ -71,11 +71,19 @@ func (b *Bucket) List(ctx context.Context, most int) (Listing, error) {
 			return Listing{}, b.explain(err, "HeadObject")
 		}
 	}
+	l, err := b.below(ctx, most)
+	if err == nil && len(l.Objects) == 0 {
+		err = errors.New("there is no object at " + b.Address(""))
+	}
+	return l, err
+}
+
+// below lists what lies below the address of the bucket.
+func (b *Bucket) below(ctx context.Context, most int) (l Listing, err error) {
 	below := ""
 	if b.prefix != "" {
 		below = b.prefix + "/"
 	}
-	var l Listing
 	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &below, OptionalObjectAttributes: []types.OptionalObjectAttributes{types.OptionalObjectAttributesRestoreStatus}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -92,9 +100,6 @@ func (b *Bucket) List(ctx context.Context, most int) (Listing, error) {
 		}
 	}
 	l.fit()
-	if len(l.Objects) == 0 {
-		return Listing{}, errors.New("there is no object at " + b.Address(""))
-	}
 	return l, nil
 }
 

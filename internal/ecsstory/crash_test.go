@@ -127,24 +127,43 @@ func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
 func (c cell) play(t *testing.T) bool {
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", executing)
+	hit := c.kill(p, "run", "--plain", "--down")
+	c.follow(p)
+	return hit
+}
+
+// killIn plays a crash in a cluster that is there, of the run or, with stopping, of the
+// down that ends a run. It gives how many runs there are.
+func (c cell) killIn(p *project, stopping bool) (hit bool, runs int) {
+	p.T.Helper()
+	if !stopping {
+		return c.kill(p, "run", "--plain", "--down"), 1
+	}
+	p.Must("run", "--plain", "--detach")
+	p.Await("the job", func() bool { return p.fake.Unended() == 1 })
+	return c.kill(p, "down", "jobs", "--plain"), 1
+}
+
+// kill runs dlwb until the moment of the crash.
+func (c cell) kill(p *project, words ...string) bool {
+	p.T.Helper()
 	k := &killer{c: c, p: p, started: make(chan struct{}), over: make(chan struct{})}
 	p.fake.Answer(k.answer)
 	p.fake.Cut(k.cut)
-	cmd := p.Command("run", "--plain", "--down")
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	cmd := p.Command(words...)
+	out, err := os.Create(filepath.Join(p.T.TempDir(), "out"))
 	if err != nil {
-		t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	k.dlwb = cmd.Process
 	close(k.started)
 	_ = cmd.Wait()
 	k.end()
-	c.follow(p)
 	return k.hit.Load()
 }
 

@@ -56,8 +56,12 @@ func (f *Fake) ssm(q request) (any, *Error) {
 		if !f.running(target) {
 			return nil, bad("TargetNotConnected", "%s is not connected.", target)
 		}
-		if len(ports) != 1 || str(q.in, "DocumentName") != "AWS-StartSSHSession" {
-			return nil, bad("InvalidDocument", "no such document")
+		ip, own := f.board.headAt()
+		switch hosts := texts(parameters, "host"); {
+		case len(ports) == 1 && str(q.in, "DocumentName") == "AWS-StartSSHSession" && !own:
+		case len(ports) == 1 && str(q.in, "DocumentName") == "AWS-StartPortForwardingSessionToRemoteHost" && len(hosts) == 1 && hosts[0] == ip:
+		default:
+			return nil, bad("InvalidDocument", "nothing listens there")
 		}
 		to := f.board.address()
 		if f.Ray != "" {

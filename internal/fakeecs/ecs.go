@@ -48,7 +48,7 @@ func (f *Fake) ecs(q request) (any, *Error) {
 		"CreateCluster": f.createCluster, "DescribeClusters": f.describeClusters, "DeleteCluster": f.deleteCluster, "PutClusterCapacityProviders": f.putProviders,
 		"CreateCapacityProvider": f.createProvider, "DescribeCapacityProviders": f.describeProviders, "DeleteCapacityProvider": f.deleteProvider,
 		"RegisterTaskDefinition": f.register, "ListTaskDefinitions": f.listDefinitions, "DeregisterTaskDefinition": f.deregister, "DeleteTaskDefinitions": f.deleteDefinitions,
-		"CreateService": f.createService, "DescribeServices": f.describeServices, "DeleteService": f.deleteService, "UpdateService": f.updateService,
+		"CreateService": f.createService, "DescribeServices": f.describeServices, "ListServices": f.listServices, "DescribeTaskDefinition": f.describeDefinition, "DeleteService": f.deleteService, "UpdateService": f.updateService,
 		"ListTasks": f.listTasks, "DescribeTasks": f.describeTasks, "StopTask": f.stopTask, "TagResource": f.tag,
 		"ListContainerInstances": f.listMembers, "DescribeContainerInstances": f.describeMembers, "DeregisterContainerInstance": f.removeMember,
 	}
@@ -256,7 +256,30 @@ func (s *service) shown(c *cluster) m {
 	if s.event != "" {
 		events = append(events, m{"id": "e", "message": s.event})
 	}
-	return m{"serviceName": s.name, "serviceArn": arn("ecs", "service/"+c.name+"/"+s.name), "status": s.status, "desiredCount": s.want, "events": events}
+	return m{"serviceName": s.name, "serviceArn": arn("ecs", "service/"+c.name+"/"+s.name), "status": s.status, "desiredCount": s.want, "events": events, "taskDefinition": s.task}
+}
+
+func (f *Fake) listServices(in m) (any, *Error) {
+	c, e := f.cluster(in)
+	if e != nil {
+		return nil, e
+	}
+	found := []string{}
+	for _, s := range c.services {
+		if s.status == "ACTIVE" {
+			found = append(found, arn("ecs", "service/"+c.name+"/"+s.name))
+		}
+	}
+	slices.Sort(found)
+	return m{"serviceArns": found}, nil
+}
+
+func (f *Fake) describeDefinition(in m) (any, *Error) {
+	d := f.definition(str(in, "taskDefinition"))
+	if d == nil {
+		return nil, bad("ClientException", "Unable to describe task definition.")
+	}
+	return m{"taskDefinition": d.raw}, nil
 }
 
 func (f *Fake) describeServices(in m) (any, *Error) {

@@ -62,6 +62,7 @@ type Fake struct {
 	counts    map[string]int
 	journal   []Call
 	machines  int
+	faces     int // network interfaces of containers
 	clusters  map[string]*cluster
 	providers map[string]*provider
 	tasks     map[string][]*definition // by family
@@ -139,15 +140,21 @@ func (f *Fake) Env() []string {
 const plugin = `#!/usr/bin/env python3
 import json, os, socket, sys, threading
 answer = json.loads(os.environ[sys.argv[1]])
-assert sys.argv[3] == "StartSession" and json.loads(sys.argv[5])["DocumentName"] == "AWS-StartSSHSession"
+asked = json.loads(sys.argv[5])
+assert sys.argv[3] == "StartSession" and asked["DocumentName"] in ("AWS-StartSSHSession", "AWS-StartPortForwardingSessionToRemoteHost")
 host, _, port = answer["StreamUrl"].removeprefix("tcp://").partition(":")
 try:
     s = socket.create_connection((host, int(port)))
 except OSError as e:
     sys.exit("Connection to destination port failed, check SSM Agent logs: %s" % e)
+inward, outward = 0, 1
+if asked["DocumentName"] == "AWS-StartPortForwardingSessionToRemoteHost":
+    l = socket.create_server(("127.0.0.1", int(asked["Parameters"]["localPortNumber"][0])))
+    here = l.accept()[0]
+    inward = outward = here.fileno()
 def up():
     while True:
-        data = os.read(0, 65536)
+        data = os.read(inward, 65536)
         if not data:
             break
         s.sendall(data)
@@ -158,7 +165,7 @@ while True:
     if not data:
         break
     while data:
-        data = data[os.write(1, data):]
+        data = data[os.write(outward, data):]
 os._exit(0)
 `
 

@@ -81,10 +81,14 @@ type task struct {
 	number                             int
 	resources                          map[string]float64
 	group, stream, ip, container       string
+	own                                bool // it has an address of its own
 }
 
 func (t *task) shown() m {
 	c := m{"name": t.container, "lastStatus": t.status}
+	if t.own {
+		c["networkInterfaces"] = []m{{"attachmentId": "a", "privateIpv4Address": t.ip}}
+	}
 	if t.code != nil {
 		c["exitCode"] = *t.code
 	}
@@ -161,6 +165,10 @@ func (f *Fake) run(c *cluster, s *service, x *member) {
 	t := &task{f: f, arn: arn("ecs", "task/"+c.name+"/"+id), service: s.name, status: "PENDING", desired: "RUNNING", member: x, number: s.made, container: str(def, "name")}
 	if ip := privateIP.FindStringSubmatch(said); ip != nil {
 		t.ip = ip[1]
+	}
+	if t.own = str(d.raw, "networkMode") == "awsvpc"; t.own {
+		f.faces++
+		t.ip = fmt.Sprintf("10.0.%d.%d", f.faces/200, 2+f.faces%200)
 	}
 	s.made++
 	c.tasks = append(c.tasks, t)

@@ -395,7 +395,7 @@ var idleKeys = []struct {
 	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", func(t about.Traits) bool { return t.Leased || t.Budgeted }},
 	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Deadline }},
 	{"limits.idle", "only dlwb down ends a cluster", leased},
-	{"results.s3", unsealed, homeward},
+	{"results.s3", unsealed, func(t about.Traits) bool { return homeward(t) || t.KeptInS3 }},
 	{"results.paths", unsealed, homeward},
 	{"results.checkpoints", "they come home with results.paths at most; a volume keeps what is written to it", open},
 	{"data", "nothing brings inputs there: the image or a volume has to have them", open},
@@ -406,7 +406,7 @@ var idleKeys = []struct {
 	{"environment.before", ofImage, open},
 	{"environment.after", ofImage, open},
 	{"environment.mounts", ofImage, open},
-	{"results.to", unsealed, homeward},
+	{"results.to", unsealed, func(t about.Traits) bool { return homeward(t) || t.KeptInS3 }},
 	{"forward", "ports of the job are not reached from here", open},
 }
 

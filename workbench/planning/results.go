@@ -14,9 +14,42 @@ import (
 // resultsVar is the variable in which ranks find the directory of their run.
 const resultsVar = "DLWB_RESULTS"
 
+// outputVar is the variable in which the run of a provider that has KeptInS3 finds its
+// place in results.s3.
+const outputVar = "DLWB_OUTPUT"
+
+// PlaceVar is that variable of a provider; empty: its runs have none.
+func PlaceVar(provider string) string {
+	if traits(provider).KeptInS3 {
+		return outputVar
+	}
+	return ""
+}
+
+// keptInS3 reports whether what a run writes to its place in S3 comes home from there.
+func keptInS3(p *profiles.Profile) bool { return traits(p.Provider).KeptInS3 && p.Results.S3 != "" }
+
+// Kept reports whether a service keeps what a run of a profile writes, and where else
+// it is sent from here; empty: nowhere.
+func Kept(p *profiles.Profile) (is bool, away string) {
+	switch {
+	case keptInS3(p):
+		return true, "" // it is there
+	case traits(p.Provider).Kept:
+		return true, p.Results.S3
+	}
+	return false, ""
+}
+
 // unsavedWarnings say when nothing would bring home what a run writes.
 func unsavedWarnings(p *profiles.Profile) []string {
 	var all []string
+	if keptInS3(p) {
+		return nil
+	}
+	if t := traits(p.Provider); t.KeptInS3 {
+		return []string{"nothing of what the run writes is brought home: it has to go to a volume, or to S3: with results.s3 what it writes to " + outputVar + " comes home"}
+	}
 	if t := traits(p.Provider); t.Sealed && !t.Kept {
 		return []string{"nothing of what the run writes is brought home: it has to go to a volume, or to storage of the service"}
 	}

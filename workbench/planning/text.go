@@ -63,8 +63,11 @@ func (p *Plan) Text() string {
 	if len(p.Results) > 0 {
 		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
 	}
-	if p.Profile != nil && p.Profile.Results.S3 != "" && !traits(p.Provider).Sealed {
+	if p.Profile != nil && p.Profile.Results.S3 != "" && homeward(traits(p.Provider)) {
 		row("results in", "%s besides, and checkpoints; dlwb sends them with your AWS credentials", p.Profile.Results.S3)
+	}
+	if p.Profile != nil && keptInS3(p.Profile) {
+		row("results", "what the run writes to DLWB_OUTPUT in %s, by the role of its containers", p.Profile.Results.S3)
 	}
 	for _, text := range p.Warnings {
 		row("warning", "%s", text)

@@ -349,7 +349,7 @@ func (f *Fetcher) Step(ctx context.Context, at Site, id string) error {
 	enough()
 	nothing := len(run.Paths) == 0 && got.Files == 0
 	took := max(0, time.Since(began).Seconds())
-	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: took, Text: fetchText(got, run.Paths)}
+	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: took, Text: fetchText(got, run.Paths, at.Own)}
 	if err != nil {
 		end.Failure = event.FaultOf(err)
 		end.Text = end.Failure.Why
@@ -361,8 +361,11 @@ func (f *Fetcher) Step(ctx context.Context, at Site, id string) error {
 	return errors.Join(err, at.Publish(end))
 }
 
-func fetchText(got event.ResultsFetched, asked []string) string {
+func fetchText(got event.ResultsFetched, asked []string, own string) string {
 	if len(asked) == 0 && got.Files == 0 {
+		if own != "" {
+			return "nothing was written to " + own
+		}
 		return "the profile names no results.paths, and nothing was written to DLWB_RESULTS"
 	}
 	return got.Text()

@@ -92,6 +92,8 @@ type Site struct {
 	// Kept writes what a service keeps of the run into a directory; left is what did
 	// not come. Nil: its nodes are asked.
 	Kept func(ctx context.Context, into *os.Root) (left []string, err error)
+	// Own is the variable in which the run finds its place there; empty: DLWB_RESULTS.
+	Own string
 	// Publish tells an event of the run.
 	Publish func(event.Body) error
 	// Names are what the user calls the nodes.

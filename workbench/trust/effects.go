@@ -48,9 +48,14 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 	if len(p.Forward) > 0 {
 		e.add(Opens, false, "ports of this machine for %s, while the run is watched", profiles.ForwardsText(p.Forward))
 	}
-	sealed := providers.Named(p.Provider).Traits.Sealed // nothing comes from there
-	if p.Results.S3 != "" && !sealed {
+	t := providers.Named(p.Provider).Traits
+	sealed := t.Sealed && !t.Kept // nothing comes from there by dlwb
+	switch {
+	case p.Results.S3 == "":
+	case !sealed:
 		e.add(Sends, true, "results and checkpoints to %s, with your AWS credentials", p.Results.S3)
+	case t.KeptInS3:
+		e.add(Brings, true, "what the run has written to %s, with your AWS credentials", p.Results.S3)
 	}
 	if len(p.Results.Paths) > 0 && !sealed {
 		to := "dlwb's state directory"

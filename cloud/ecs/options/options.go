@@ -17,7 +17,7 @@ var Provider = about.Provider{
 	Doc:  "a Ray cluster on Amazon ECS: machines of auto scaling groups, containers of your image, each run a Ray job; needs AWS credentials and an instance profile",
 	Pays: "paid machines of EC2 in an ECS cluster, with your AWS credentials",
 	// The auto scaling groups have a scheduled action that ends their machines.
-	Traits: about.Traits{Sealed: true, RanksOnly: true, Deadline: true, Budgeted: true},
+	Traits: about.Traits{Sealed: true, KeptInS3: true, RanksOnly: true, Deadline: true, Budgeted: true},
 	// The script is the driver, beside the head of the Ray that is there.
 	Carries: []string{"ray"}, Clusters: []string{"ray"},
 	Keys:  []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
@@ -37,10 +37,12 @@ type Machines struct {
 	TaskRole string // the IAM role of the containers
 	// ExecutionRole is the IAM role by which ECS itself reads the token of Ray.
 	ExecutionRole string
-	Subnet        string
-	Reach         string
-	Shm           int // GiB of shared memory of a worker's container
-	Tags          map[string]string
+	// Cluster is an ECS cluster that is there, with a Ray in its services.
+	Cluster string
+	Subnet  string
+	Reach   string
+	Shm     int // GiB of shared memory of a worker's container
+	Tags    map[string]string
 }
 
 // The words of machines.reach.
@@ -70,6 +72,9 @@ var table = []about.Option{
 	{Key: "machines.task_execution_role", Also: []string{"execution_role_arn"},
 		Doc: "The IAM role, by ARN, by which ECS reads the token of Ray from an encrypted parameter of Systems Manager (`ssm:GetParameters`); without it the token stands in the task definitions.", Example: "arn:aws:iam::123456789012:role/ecsTaskExecutionRole",
 		Place: about.In(func(m *Machines) *string { return &m.ExecutionRole })},
+	{Key: "machines.cluster", Also: []string{"cluster_name", "ecs_cluster"},
+		Doc: "The name of an ECS cluster that is there, whose services run Ray's head and workers, such as the blueprint's Terraform makes: dlwb hands its job to that Ray, with `engine: ray`, makes and removes nothing else, and counts no cost; `machines.instance` and `machines.image` are what its workers have.", Example: "ecs-demo-distributed-ml-training",
+		Place: about.In(func(m *Machines) *string { return &m.Cluster })},
 	{Key: "machines.subnet", Asked: true, Also: []string{"subnets"},
 		Doc: "The subnet of the machines, by id; without it, the one of the default VPC, in a zone that has both types, with the most free addresses.", Example: "subnet-0123456789abcdef0",
 		Place: about.In(func(m *Machines) *string { return &m.Subnet })},
@@ -121,7 +126,11 @@ func effects(own any) (all []about.Effect) {
 	if head == "" {
 		head = DefaultHead
 	}
-	add(about.Pays, false, "one %s more, for Ray's head", head)
+	if m.Cluster != "" {
+		add(about.Runs, true, "in the containers of the ECS cluster %s, with the rights that they have; its machines are not dlwb's, and cost whoever made them", m.Cluster)
+	} else {
+		add(about.Pays, false, "one %s more, for Ray's head", head)
+	}
 	add(about.Sends, false, "the code, and the values of run.env, to the head of the Ray cluster")
 	if m.Profile != "" && m.Profile != DefaultProfile {
 		add(about.Runs, true, "on machines that have the rights of the instance profile %s", m.Profile)
