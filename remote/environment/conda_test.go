@@ -11,7 +11,7 @@ import (
 )
 
 // realConda is a real conda, mamba or micromamba: DLWB_TEST_CONDA, or one on the PATH.
-func realConda(t *testing.T) string {
+func realConda(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("DLWB_TEST_CONDA"), "micromamba", "mamba", "conda"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
@@ -71,7 +71,7 @@ for subdir, all in (("linux-64", packages), ("noarch", {})):
 
 // withConda is a node whose conda lies where its installer puts it, and a channel
 // of packages on it.
-func withConda(t *testing.T) (l *local, channel string) {
+func withConda(t testing.TB) (l *local, channel string) {
 	t.Helper()
 	conda, exe := realConda(t), python(t, "__import__('ensurepip')", "apt-get install python3-venv")
 	l = newLocal(t)
@@ -89,7 +89,7 @@ func withConda(t *testing.T) (l *local, channel string) {
 }
 
 // writeChannel makes a channel whose Python is exe.
-func writeChannel(t *testing.T, exe string) string {
+func writeChannel(t testing.TB, exe string) string {
 	t.Helper()
 	channel := t.TempDir()
 	if out, err := exec.Command(exe, "-c", channelPython, channel, exe).CombinedOutput(); err != nil {
