@@ -115,7 +115,7 @@ corpus: ## what real frameworks print, beside the true values, into metrics/test
 
 bench-environments: ## a first environment by uv and by pip, and an unchanged one on eight nodes (packages from the index, nothing cached)
 	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
-	DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|UnchangedEnvironment' -benchtime 3x ./remote/environment
+	DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|Unchanged' -benchtime 3x ./remote/environment
 
 bench-nodes: agent ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
 	sh internal/tools/need_bench.sh

@@ -67,3 +67,24 @@ func BenchmarkUnchangedEnvironment(b *testing.B) {
 		all.Wait()
 	}
 }
+
+// BenchmarkUnchangedCondaEnvironment is the same with a real conda, mamba or micromamba.
+func BenchmarkUnchangedCondaEnvironment(b *testing.B) {
+	nodes, specs := make([]*local, 8), make([]Spec, 8)
+	for i := range nodes {
+		l, channel := withConda(b)
+		nodes[i], specs[i] = l, condaSpec(channel, "python")
+		l.must(specs[i])
+	}
+	for b.Loop() {
+		var all sync.WaitGroup
+		for i, l := range nodes {
+			all.Go(func() {
+				if r, err := l.prepare(specs[i]); err != nil || !r.Skipped {
+					b.Errorf("%v, skipped %v", err, r.Skipped)
+				}
+			})
+		}
+		all.Wait()
+	}
+}

@@ -32,6 +32,17 @@ const (
 	micromambaSumARM = "e5ba23b5945aa49dfd11022e592a510d2686a8feee810e00140b73c9fdf0ba2a"
 )
 
+// micromamba is where one is fetched from, and the SHA-256 that it has to have.
+type micromamba struct{ url, sum64, sumARM string }
+
+// known is the micromamba that is fetched where nothing else is asked for.
+func (m micromamba) known() micromamba {
+	if m == (micromamba{}) {
+		return micromamba{micromambaURL, micromambaSum64, micromambaSumARM}
+	}
+	return m
+}
+
 // prefix is where the conda environment of the cluster lies, below the home
 // directory. Its packages hold that path: it can't be moved.
 func (p preparer) prefix() string { return "dlwb/" + p.spec.Cluster + "/conda" + p.spec.suffix() }
@@ -94,10 +105,11 @@ func (p preparer) condaResult(ctx context.Context, n node, text string, skipped 
 
 // condaCommand runs conda.sh: with make empty it only looks.
 func (p preparer) condaCommand(ctx context.Context, how string) (n node, shared bool, err error) {
+	fetched := p.fetched.known()
 	var line strings.Builder
 	for _, v := range [][2]string{
 		{"prefix", p.prefix()}, {"key", p.condaKey()}, {"probe", probePython}, {"activate", activatePython}, {"make", how},
-		{"file", p.condaFile()}, {"url", micromambaURL}, {"sum64", micromambaSum64}, {"sumarm", micromambaSumARM},
+		{"file", p.condaFile()}, {"url", fetched.url}, {"sum64", fetched.sum64}, {"sumarm", fetched.sumARM},
 	} {
 		fmt.Fprintf(&line, "%s=%s\n", v[0], shellword.Quote(v[1]))
 	}
@@ -179,6 +191,16 @@ var condaReasons = []reason{
 		"correct the name or the version, or add the channel that has it",
 	},
 	{
+		pattern.New(`(?:─ |nothing provides (?:requested )?)(__[^\n]+?)(?: \*)?(?:, which is missing on the system| needed by |\n|$)`),
+		"what $file asks for needs $1, and the node has none",
+		"choose builds for what the node has (__cuda is the driver of its GPUs, __glibc its C library)",
+	},
+	{
+		pattern.New(`─ ([^\n]+?)(?: =\*)?(?: \*)?(?:, which)? does not exist \(perhaps`),
+		"there is no $1 in the channels of $file for this kind of machine",
+		"correct the name or the version, or add the channel that has it",
+	},
+	{
 		pattern.New(`(?:nothing provides requested|package) ([^\n]+?)(?: does not exist| is not available)`),
 		"there is no $1 in the channels of $file for this kind of machine",
 		"correct the name or the version, or add the channel that has it",
@@ -194,12 +216,27 @@ var condaReasons = []reason{
 		"loosen one of their versions; where the last lines don't name them, as those of conda's classic solver, mamba and micromamba do",
 	},
 	{
-		pattern.New(`CondaHTTPError|CondaSSLError|Could not resolve host|Couldn't resolve host|Download error|Failed to establish a new connection|UnavailableInvalidChannel|Connection(?:Refused|Reset)?Error`),
+		pattern.New(`CondaSSLError|SSL certificate problem|SSL peer certificate|CERTIFICATE_VERIFY_FAILED`),
+		"the channels of $file have a certificate that the node does not trust",
+		"check the node's clock and certificates (ca-certificates)",
+	},
+	{
+		pattern.New(`CondaHTTPError|Could not resolve host|Couldn't resolve host|Download error|Failed to establish a new connection|UnavailableInvalidChannel|Connection(?:Refused|Reset)?Error`),
 		"the channels of $file can't be reached from the node",
 		"check the node's network, or name channels that it can reach",
 	},
 	{
-		pattern.New(`(?:EnvironmentFileNotValid|Failed to parse environment specification|EnvironmentSectionNotValid|SpecNotFound|InvalidMatchSpec|could not (?:load|parse)|error parsing|YAML)[^\n]*`),
+		pattern.New(`(?:Transfer finalized, status: |Could not load repodata\.json for )([^\n]+)`),
+		"a channel of $file does not answer as one: $1",
+		"correct its address; one that asks for a login needs it on the node",
+	},
+	{
+		pattern.New(`Found incorrect downloads|ChecksumMismatchError`),
+		"a package came damaged from the channels of $file",
+		"try again; if it stays, the channel itself has it so",
+	},
+	{
+		pattern.New(`(?:EnvironmentFileNotValid|Failed to parse environment specification|EnvironmentSectionNotValid|SpecNotFound|InvalidMatchSpec|could not (?:load|parse)|error parsing|YAML|yaml-cpp: error)[^\n]*`),
 		"$file is no environment file that conda understands",
 		"see its last lines; https://docs.conda.io has the format",
 	},

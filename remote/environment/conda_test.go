@@ -11,7 +11,7 @@ import (
 )
 
 // realConda is a real conda, mamba or micromamba: DLWB_TEST_CONDA, or one on the PATH.
-func realConda(t *testing.T) string {
+func realConda(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("DLWB_TEST_CONDA"), "micromamba", "mamba", "conda"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
@@ -71,7 +71,7 @@ for subdir, all in (("linux-64", packages), ("noarch", {})):
 
 // withConda is a node whose conda lies where its installer puts it, and a channel
 // of packages on it.
-func withConda(t *testing.T) (l *local, channel string) {
+func withConda(t testing.TB) (l *local, channel string) {
 	t.Helper()
 	conda, exe := realConda(t), python(t, "__import__('ensurepip')", "apt-get install python3-venv")
 	l = newLocal(t)
@@ -85,11 +85,17 @@ func withConda(t *testing.T) (l *local, channel string) {
 	if err := os.Symlink(conda, filepath.Join(dir, filepath.Base(conda))); err != nil {
 		t.Fatal(err)
 	}
-	channel = t.TempDir()
+	return l, writeChannel(t, exe)
+}
+
+// writeChannel makes a channel whose Python is exe.
+func writeChannel(t testing.TB, exe string) string {
+	t.Helper()
+	channel := t.TempDir()
 	if out, err := exec.Command(exe, "-c", channelPython, channel, exe).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return l, channel
+	return channel
 }
 
 func condaSpec(channel string, packages ...string) Spec {
@@ -154,7 +160,7 @@ func TestACondaEnvironmentThatCannotBeMadeSaysWhy(t *testing.T) {
 func TestWhatCondaSaysIsExplained(t *testing.T) {
 	p := preparer{spec: Spec{Kind: Conda, File: "env.yml"}}
 	for said, want := range map[string]string{
-		"error    libmamba Could not solve for environment specs\n    The following package could not be installed\n    └─ dlwbno =* * does not exist (perhaps a typo or a missing channel).\ncritical libmamba Could not solve for environment specs": "the packages in env.yml exclude each other",
+		"error    libmamba Could not solve for environment specs\n    The following package could not be installed\n    └─ dlwbno =* * does not exist (perhaps a typo or a missing channel).\ncritical libmamba Could not solve for environment specs": "there is no dlwbno in the channels of env.yml",
 		"LibMambaUnsatisfiableError: Encountered problems while solving:\n  - nothing provides requested torchx 9**":                                                                                                                                   "there is no torchx 9** in the channels of env.yml",
 		"ResolvePackageNotFound: \n  - cudatoolkit=99": "there is no cudatoolkit=99 in the channels",
 		"CondaToSNonInteractiveError: Terms of Service have not been accepted for the following channels. Please accept or remove them":     "ask that their terms of service are accepted",

@@ -146,6 +146,7 @@ type preparer struct {
 	patience time.Duration // with the node that fetches for others; 0: half of that
 	onlyLook bool          // nothing is made on the node
 	modules  []string      // what loading modules has set (K=V)
+	fetched  micromamba    // instead of the one that is known; empty: that
 }
 
 // An optional environment must not hold up a run that could do without it.

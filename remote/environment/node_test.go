@@ -25,6 +25,7 @@ type local struct {
 	trips int
 	shell []string
 	limit time.Duration // of what is installed; 0: a minute
+	fetch micromamba
 }
 
 func newLocal(t testing.TB, path ...string) *local {
@@ -74,7 +75,7 @@ func (l *local) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (l *local) prepare(spec Spec) (Result, error) {
 	l.t.Helper()
 	l.trips = 0
-	p := preparer{run: l, spec: spec, limit: cmp.Or(l.limit, 5*time.Minute), progress: func(text string) { l.t.Log(text) }}
+	p := preparer{run: l, spec: spec, fetched: l.fetch, limit: cmp.Or(l.limit, 5*time.Minute), progress: func(text string) { l.t.Log(text) }}
 	return p.prepare(l.t.Context())
 }
 

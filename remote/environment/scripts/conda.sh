@@ -49,9 +49,13 @@ fetch() {
 	esac
 	mkdir -p .dlwb/micromamba/bin && to=.dlwb/micromamba/bin/.new.$$ || return 1
 	if command -v curl >/dev/null; then
-		curl --fail --silent --show-error --location --connect-timeout 20 --retry 2 --output "$to" "$url$arch"
+		curl --fail --silent --show-error --location --connect-timeout 20 --speed-limit 1 --speed-time 60 --retry 2 --output "$to" "$url$arch"
 	elif command -v wget >/dev/null; then
-		wget --quiet --timeout=20 --tries=3 --output-document="$to" "$url$arch"
+		# BusyBox's wget knows few options. One that is quiet does not say why it failed.
+		limits=
+		case $(wget --version 2>/dev/null) in *"GNU Wget"*) limits="--no-verbose --timeout=20 --tries=3" ;; esac
+		# shellcheck disable=SC2086 # several words
+		wget $limits -O "$to" "$url$arch"
 	else
 		echo "there is neither curl nor wget"
 		false
