@@ -94,6 +94,10 @@ const (
 	Failed    = "failed: "    // the service says that it failed, and why; no rank does
 )
 
+// RunOver begins why the nodes of a run are stopped on whose first node all has ended
+// well, and that has ranks which wait for work for ever: it fails nothing.
+const RunOver = "over: "
+
 // Status is one thing that became known of a replica.
 type Status struct {
 	Time time.Time // by the replica's clock

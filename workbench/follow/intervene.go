@@ -156,7 +156,7 @@ func (t *Watch) reasonToStop() (why string, silent []silence) {
 		return "a launcher failed", nil
 	}
 	if t.run.Leads && !t.headOver.IsZero() && time.Since(t.headOver) > failGrace {
-		return "over: the run has ended on node0", nil
+		return job.RunOver + "the run has ended on node0", nil
 	}
 	return "", t.silent()
 }

@@ -128,7 +128,17 @@ func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 		return event.RunEnded{ExitCode: nodes[i].code, Verdict: event.ExitedBad, Rank: -1, Node: i,
 			Cause: fmt.Sprintf("the launcher on node%d exited with code %d and no rank says why", i, nodes[i].code)}
 	}
-	return event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
+	v := event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
+	if slices.ContainsFunc(nodes, nodeEnd.released) {
+		v.Cause += ", or was ended when those of node0 had"
+	}
+	return v
+}
+
+// released reports whether a node was stopped because all had ended well on the first
+// one, and for nothing else: its workers and servers wait for work for ever.
+func (n nodeEnd) released() bool {
+	return len(n.stopping) > 0 && !slices.ContainsFunc(n.stopping, func(why string) bool { return !strings.HasPrefix(why, job.RunOver) })
 }
 
 // launcherAtFault is the node whose launcher failed; -1: none did. One that was told
@@ -137,6 +147,9 @@ func launcherAtFault(nodes []nodeEnd) (fault int) {
 	fault = -1
 	for i, n := range nodes {
 		told := n.code == codeTerm && len(n.stopping) > 0
+		if told && n.released() {
+			continue
+		}
 		if n.code != 0 && !told {
 			return i
 		}
@@ -175,10 +188,10 @@ func withoutRoom(v event.RunEnded, e rankEnd, nodes []nodeEnd) event.RunEnded {
 }
 
 // finished reports whether the run came to its end on every node and was
-// stopped on none: a machine that went away after that took nothing with it.
+// stopped on none before that: a machine that went away after that took nothing with it.
 func finished(nodes []nodeEnd) bool {
 	for _, n := range nodes {
-		if !n.ended || n.why != "" || len(n.stopping) > 0 {
+		if !n.ended || n.why != "" || len(n.stopping) > 0 && !n.released() {
 			return false
 		}
 	}

@@ -63,6 +63,14 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			name: "every node was told to stop, and none says by whom", nodes: []nodeEnd{{ended: true, code: 143, stopping: []string{"enough"}}, {ended: true, code: 143, stopping: []string{"enough"}}},
 			verdict: event.ExitedBad, code: 143, rank: -1, cause: "the launcher on node0",
 		}, {
+			name: "workers that wait for ever are ended when the first node is done", nodes: []nodeEnd{done(), {ended: true, code: 143, stopping: []string{job.RunOver + "the run has ended on node0"}}, {ended: true, code: 143, lost: true, stopping: []string{job.RunOver + "the run has ended on node0"}}},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1, code: 143, signal: "TERM", byUs: true}, {rank: 2, node: 2, byUs: true}},
+			verdict: event.Succeeded, rank: -1, cause: "when those of node0 had",
+		}, {
+			name: "one that failed by itself is no less at fault", nodes: []nodeEnd{done(), {ended: true, code: 1, stopping: []string{job.RunOver + "the run has ended on node0"}}},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1, code: 1}},
+			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
+		}, {
 			name: "a node is gone", nodes: []nodeEnd{done("node1 is gone"), {lost: true}},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}},
 			verdict: event.Lost, code: 1, rank: -1, cause: "node1 is gone",

@@ -15,10 +15,7 @@ resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 print(kind, config["task"]["index"], "of", {k: len(v) for k, v in config["cluster"].items()}, flush=True)
 if kind == "ps" or kind == "worker":
     server = tf.distribute.Server(resolver.cluster_spec(), job_name=kind, task_index=config["task"]["index"], protocol="grpc")
-    if kind == "ps":
-        server.join()
-    while not done.exists():
-        time.sleep(0.2)
+    server.join()  # for ever, as TensorFlow's own guide has it
 elif kind == "evaluator":
     while not done.exists():
         time.sleep(0.2)

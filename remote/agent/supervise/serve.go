@@ -12,14 +12,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
 const (
-	// overReason begins why a peer that only helps is stopped when all has ended
-	// well.
-	overReason = "over: the run has ended on "
+	// overReason begins why a peer is stopped when all has ended well.
+	overReason = job.RunOver + "the run has ended on "
 	// codeMissing is the code of a process that was not started, as what it needs
 	// was not there in time.
 	codeMissing = 69
