@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -92,6 +93,8 @@ type ref struct {
 	Reach   string  `json:"reach"`
 	Ranks   [][]int `json:"ranks"` // those of each replica
 	PerHour float64 `json:"per_hour,omitempty"`
+	// Built is the image that was built for it; nil: none was.
+	Built *ownimage.Built `json:"image,omitempty"`
 }
 
 func (r ref) String() string {

@@ -18,6 +18,13 @@ import (
 // until it has all nodes, and hands the job in. What a call before has made is found
 // by its name, and made no second time.
 func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	built, err := p.build(ctx, j, enter, progress)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	if built != nil {
+		j.Spec.Image = built.Name()
+	}
 	m, err := p.maker(ctx, life, j.Spec, progress)
 	if err != nil {
 		return cloud.Submitted{}, err
@@ -31,6 +38,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	r := m.ref(j)
+	r.Built = built
 	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {
