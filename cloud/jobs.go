@@ -47,6 +47,10 @@ type JobProvider interface {
 	Down(ctx context.Context, life Life, progress Progress) (Receipt, error)
 }
 
+// StepBuild is the step of Submit in which the image of a profile's Dockerfile is made.
+// It is passed through with such a profile alone.
+const StepBuild = "build"
+
 // NeverBegan is the error of Await for a job that is over and has begun nowhere: the
 // run ends with it.
 type NeverBegan struct{ Err error }

@@ -29,6 +29,10 @@ type Spec struct {
 	// Who can, asks them over it instead of logging in once more.
 	Held func(context.Context) []Held `json:"-"`
 
+	// Code gives what of the code directory goes with a job, for what is made of it before
+	// the job; nil: it is not known.
+	Code func(context.Context) (Code, error) `json:"-"`
+
 	// The rest is for machines that are paid for.
 
 	Regions []string // tried in order

@@ -95,7 +95,7 @@ var common = []*Field{
 		Doc: "Whether to use spare capacity, which is cheaper and may be taken away.", Example: "true",
 		ref: func(p *Profile) any { return &p.Machines.Spot }},
 	{Key: "machines.image", Type: textType, Also: []string{"ami"},
-		Doc: "The machine image: an alias such as `pytorch`, or an id; of jobs, the image that their ranks run in. With Slurm one of apptainer: the path of a file, or an address such as `docker://pytorch/pytorch:latest`.", Example: "pytorch",
+		Doc: "The machine image: an alias such as `pytorch`, or an id; of jobs, the image that their ranks run in; on SageMaker and ECS also a Dockerfile in the code directory, with `machines.repository`. With Slurm one of apptainer: the path of a file, or an address such as `docker://pytorch/pytorch:latest`.", Example: "pytorch",
 		ref: func(p *Profile) any { return &p.Machines.Image }},
 	{Key: "machines.disk", Type: sizeType, Also: []string{"storage", "volume"},
 		Doc: "The size of the disk of a node.", Example: "200GB", ref: func(p *Profile) any { return &p.Machines.Disk }},

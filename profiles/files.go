@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/dockerfile"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
@@ -69,10 +70,19 @@ func (p *Profile) EnvironmentFile() string {
 	return inside(p.CodeDir(), e.File)
 }
 
+// ImageFile is the absolute path of the Dockerfile that the image of a job is built from
+// here; "" when there is none.
+func (p *Profile) ImageFile() string {
+	if !dockerfile.Is(p.Machines.Image) || !providers.Named(p.Provider).Has("machines.repository") {
+		return ""
+	}
+	return inside(p.CodeDir(), p.Machines.Image)
+}
+
 // IsImage reports whether the environment is an image that exists, and is not
 // built from a file.
 func (e Environment) IsImage() bool {
-	return e.Kind == "docker" && !IsDockerfile(e.File) && !isCondaFile(e.File)
+	return e.Kind == "docker" && !dockerfile.Is(e.File) && !isCondaFile(e.File)
 }
 
 // IsNamed reports whether the environment is one of conda's that is on the nodes
@@ -83,12 +93,6 @@ func (e Environment) IsNamed() bool { return e.Kind == "conda" && isCondaName(e.
 var condaName = pattern.New(`^(?:~?/[^\n]+|[A-Za-z0-9_][A-Za-z0-9_.+-]*)$`)
 
 func isCondaName(text string) bool { return condaName.MatchString(text) && !isCondaFile(text) }
-
-// IsDockerfile reports whether a path is that of a Dockerfile, by its name.
-func IsDockerfile(name string) bool {
-	base := path.Base(name)
-	return strings.HasPrefix(base, "Dockerfile") || strings.HasSuffix(base, ".Dockerfile") || base == "Containerfile"
-}
 
 func isCondaFile(name string) bool {
 	return strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".yaml")

@@ -254,7 +254,9 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 	}
 	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
 	if err != nil {
-		err = &event.Fault{What: "hand in the job", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		f := &event.Fault{What: "hand in the job", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		f.Command, f.LastLines = event.SaidOf(err)
+		err = f
 		err = errors.Join(err, t.end(err))
 	}
 	return submitted, err

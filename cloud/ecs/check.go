@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
 	"github.com/dlwb/dlwb/cloud/ecs/options"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -47,7 +48,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		c.there(ctx, &out)
 		return out
 	}
-	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkOutput, c.checkPrice}
+	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkOutput, c.checkPrice, c.checkImage}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
 	for i, part := range parts {
@@ -56,6 +57,9 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	every.Wait()
 	for _, some := range found {
 		out.Findings = append(out.Findings, some...)
+	}
+	if c.built != nil && c.place.facts[worker].arm {
+		out.Findings = append(out.Findings, cloud.FromError("image", otherProcessor(spec.Instance), ""))
 	}
 	c.money(&out)
 	out.Script = c.shown()
@@ -69,6 +73,7 @@ type check struct {
 	own    options.Machines
 	place  place
 	prices map[string]float64
+	built  *ownimage.Built // of the profile's Dockerfile, as far as it is known; nil: it has none
 }
 
 // still looks for what is wrong without asking anybody.
@@ -160,10 +165,13 @@ func (c *check) money(out *cloud.Preflight) {
 // shown is what would be made, as text.
 func (c *check) shown() string {
 	m := &maker{door: c.door, spec: c.spec, own: c.own, place: c.place}
+	if c.built != nil {
+		m.spec.Image = c.built.Name()
+	}
 	var b strings.Builder
 	for _, part := range []string{head, worker} {
 		_, _ = fmt.Fprintf(&b, "# auto scaling group, capacity provider, service and task definition of the %s: %d × %s, image %s, network of the machine\n%s\n",
-			part, m.count(part), m.instance(part), c.spec.Image, strings.Join(m.rayCommand(part, "HEAD")[2:], " "))
+			part, m.count(part), m.instance(part), m.spec.Image, strings.Join(m.rayCommand(part, "HEAD")[2:], " "))
 	}
 	if c.spec.Drain.S3 != "" {
 		_, _ = fmt.Fprintf(&b, "# the least policy for results.s3, of %s\n%s\n", c.writer(), policyOf(c.rights()))

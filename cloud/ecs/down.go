@@ -60,6 +60,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 		}
 	}
 	p.forget(clusterName(life))
+	images(entries, progress)
 	return r, all
 }
 

@@ -54,7 +54,7 @@ func (*Provider) Kind() string { return options.Provider.Name }
 
 // Steps are those of Submit and Await.
 func (*Provider) Steps() []string {
-	return []string{stepCluster, stepMachines, stepHead, stepWorkers, stepRay, stepUpload, stepQueue}
+	return []string{cloud.StepBuild, stepCluster, stepMachines, stepHead, stepWorkers, stepRay, stepUpload, stepQueue}
 }
 
 // Shape is what each machine has, as far as its type is known.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -96,6 +97,8 @@ type ref struct {
 	There bool `json:"there,omitempty"`
 	// Output is where the run writes what is to come home, in S3; empty: nowhere.
 	Output string `json:"output,omitempty"`
+	// Built is the image that was built for it; nil: none was.
+	Built *ownimage.Built `json:"image,omitempty"`
 }
 
 func (r ref) String() string {

@@ -22,6 +22,13 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if own(j.Spec).Cluster != "" {
 		return p.submitThere(ctx, life, j, enter, progress)
 	}
+	built, err := p.build(ctx, j, enter, progress)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	if built != nil {
+		j.Spec.Image = built.Name()
+	}
 	m, err := p.maker(ctx, life, j.Spec, progress)
 	if err != nil {
 		return cloud.Submitted{}, err
@@ -35,6 +42,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
+	r.Built = built
 	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {

@@ -267,6 +267,9 @@ func (c *check) there(ctx context.Context, out *cloud.Preflight) {
 	if err := refuseThere(c.spec.Engine); err != nil {
 		add(cloud.FromError("engine", err, ""))
 	}
+	if c.own.Repository != "" {
+		add(cloud.Finding{What: "image", Text: "machines.repository is of no use with machines.cluster: its workers have an image already", Next: "leave one of them out"})
+	}
 	t, err := c.theirs(ctx, c.own.Cluster)
 	if err != nil {
 		add(cloud.FromError("cluster", err, ""))

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/cloud/sagemaker/options"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/units"
@@ -136,7 +137,7 @@ func (c *check) all(ctx context.Context) (all []cloud.Finding) {
 // checkRole looks for the role, whether SageMaker may take it on, and whether it may
 // do what the job needs.
 func (c *check) checkRole(ctx context.Context) []cloud.Finding {
-	rights := rightsOf(c.spec, c.partition, c.region, c.bucketName)
+	rights := c.pulling(rightsOf(c.spec, c.partition, c.region, c.bucketName))
 	c.policy = policyOf(rights)
 	name := c.m.Role[strings.LastIndex(c.m.Role, "/")+1:]
 	out, err := c.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
@@ -228,7 +229,10 @@ func (c *check) buckets() (all []bucketUse) {
 
 // checkImage looks at the address of the image: SageMaker takes one of its own region
 // only.
-func (c *check) checkImage(context.Context) []cloud.Finding {
+func (c *check) checkImage(ctx context.Context) []cloud.Finding {
+	if order, err := ownimage.Ordered(c.spec.Image, c.m.Repository); order != nil || err != nil {
+		return c.checkBuilt(ctx, order, err)
+	}
 	image, err := imageOf(c.spec.Image, c.m.Estimator, c.region, c.spec.Instance)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("image", err, "")}

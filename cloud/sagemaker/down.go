@@ -46,6 +46,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 			}
 		}
 	}
+	images(entries, progress)
 	return r, all
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/cloud/sagemaker/options"
 )
 
@@ -183,4 +184,35 @@ func shownScript(s script) string {
 		text += key + ":" + s.hyper[key]
 	}
 	return text + "]}"
+}
+
+// The call for a job with an image of its Dockerfile names that by its digest, and is as
+// that for any other image.
+func TestTheRequestNamesABuiltImageByItsDigest(t *testing.T) {
+	x := examples["own-image"]
+	plain := x.asked(t)
+	b := ownimage.Built{Region: "us-west-2", Repository: "team/train", Address: "123456789012.dkr.ecr.us-west-2.amazonaws.com/team/train", Tag: "dlwb-0123",
+		Digest: "sha256:" + strings.Repeat("0123456789abcdef", 4)}
+	x.image, x.m.Repository = b.Name(), b.Repository
+	built := x.asked(t)
+	algorithm := built["AlgorithmSpecification"].(map[string]any)
+	if got, want := algorithm["TrainingImage"], "123456789012.dkr.ecr.us-west-2.amazonaws.com/team/train@sha256:"+strings.Repeat("0123456789abcdef", 4); got != want {
+		t.Errorf("the image is %v, want %s", got, want)
+	}
+	if algorithm["TrainingImage"] = plain["AlgorithmSpecification"].(map[string]any)["TrainingImage"]; !reflect.DeepEqual(built, plain) {
+		t.Errorf("sent is %v, and for an image that exists %v", built, plain)
+	}
+	c := &check{m: x.m, partition: "aws", account: "123456789012", door: &door{region: "us-west-2"}}
+	policy := policyOf(c.pulling(rightsOf(cloud.Spec{Own: &x.m}, "aws", "us-west-2", "b")))
+	var doc document
+	if err := json.Unmarshal([]byte(policy), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range doc.Statement {
+		for _, action := range s.Action {
+			if strings.HasPrefix(action, "ecr:") && (s.Resource[0] == "*") != (action == ownimage.All) {
+				t.Errorf("%s is allowed on %s", action, s.Resource)
+			}
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -60,6 +61,8 @@ type ref struct {
 	Unwatched string `json:"unwatched,omitempty"`
 	// PerHour is what all machines cost, in US dollars; 0: not known.
 	PerHour float64 `json:"per_hour,omitempty"`
+	// Built is the image that was built for it; nil: none was.
+	Built *ownimage.Built `json:"image,omitempty"`
 }
 
 func (r ref) String() string {

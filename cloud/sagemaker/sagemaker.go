@@ -37,7 +37,7 @@ func (*Provider) Kind() string { return options.Provider.Name }
 
 // Steps are those of Submit and Await.
 func (*Provider) Steps() []string {
-	return []string{stepUpload, stepQueue, stepMachines, stepImage}
+	return []string{cloud.StepBuild, stepUpload, stepQueue, stepMachines, stepImage}
 }
 
 // Shape is what each machine has, as far as its type is known.

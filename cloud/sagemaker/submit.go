@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ownimage"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/cloud/sagemaker/options"
 	"github.com/dlwb/dlwb/internal/units"
@@ -30,6 +31,9 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	s := submission{p: p, life: life, job: j, progress: progress}
+	if err := s.build(ctx, enter); err != nil {
+		return cloud.Submitted{}, err
+	}
 	if err := s.prepare(ctx, name, made, code); err != nil {
 		return cloud.Submitted{}, err
 	}
@@ -62,6 +66,7 @@ type submission struct {
 	settings settings
 	objects  []object
 	progress cloud.Progress
+	built    *ownimage.Built // of the profile's Dockerfile; nil: it has none
 }
 
 // prepare finds out all that is needed, packs, and makes nothing.
@@ -136,6 +141,7 @@ func (s *submission) name(ctx context.Context, name string, m options.Machines) 
 	if s.ref.Output == "" {
 		s.ref.Output = "s3://" + bucket + "/dlwb/output"
 	}
+	s.ref.Built = s.built
 	s.ref.Ranks, s.ref.Tagged = pack.Ranks(s.job)
 	s.ref.Told = m.Estimator == ""
 	s.ref.Tagged = s.ref.Tagged && s.ref.Told

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/fakeecr"
 )
 
 // Region is where everything is.
@@ -44,6 +45,8 @@ type Fake struct {
 	Full map[string]string
 	// Unnamed has machines come without the tag that names their group.
 	Unnamed bool
+	// ECR has the account's repositories; nil: it has none that are asked for.
+	ECR *fakeecr.Fake
 	// Profiles are the instance profiles that are there; Refused what their roles may not.
 	Profiles []string
 	Refused  []string
@@ -274,6 +277,14 @@ func (f *Fake) act(w http.ResponseWriter, r *http.Request, q request, body []byt
 	switch {
 	case q.service == "AmazonEC2ContainerServiceV20141113":
 		f.json(w, q, f.ecs)
+	case q.service == fakeecr.Target && f.ECR != nil:
+		f.json(w, q, func(q request) (any, *Error) {
+			out, e := f.ECR.Answer(q.name, body)
+			if e != nil {
+				return nil, &Error{400, e.Code, e.Says}
+			}
+			return out, nil
+		})
 	case strings.HasPrefix(q.service, "Logs_"):
 		f.json(w, q, f.cloudwatch)
 	case q.service == "AmazonSSM" && (strings.HasSuffix(q.name, "Session") || strings.HasPrefix(str(q.in, "Name"), "/dlwb/") || strings.HasPrefix(str(q.in, "Name"), "/aws/service/ecs/")):

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeecr"
 )
 
 // Account is whose everything is.
@@ -49,6 +51,8 @@ type Fake struct {
 	Short func(key string, nth int) bool
 	// Use is what CloudWatch has of each host (JOB/algo-N) for the last minute, by metric.
 	Use func(host, metric string) (value float64, known bool)
+	// ECR has the account's repositories; nil: it has none that are asked for.
+	ECR *fakeecr.Fake
 	// Quota is that of each type; Refused are actions that no role may do.
 	Quota   int
 	Refused []string
@@ -219,6 +223,15 @@ func (f *Fake) json(w http.ResponseWriter, r *http.Request, name string, body []
 		"ListServiceQuotas": f.quotas, "GetProducts": f.products,
 	}
 	act, known := actions[name]
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), fakeecr.Target) && f.ECR != nil {
+		known, act = true, func(body []byte) (any, *Error) {
+			out, e := f.ECR.Answer(name, body)
+			if e != nil {
+				return nil, &Error{400, e.Code, e.Says}
+			}
+			return out, nil
+		}
+	}
 	if !known {
 		f.refuse(w, r, &Error{400, "UnknownOperationException", "unknown: " + name})
 		return

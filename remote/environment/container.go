@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/dockerfile"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -50,7 +50,7 @@ func (s Spec) image() (image, error) {
 		text := strings.Replace(condaDockerfile, "%s /tmp/environment.yml", string(words), 1)
 		return image{own: text, sources: []string{s.File}}, nil
 	}
-	return image{dockerfile: s.File, sources: sourcesOf(s.Content)}, nil
+	return image{dockerfile: s.File, sources: dockerfile.Sources(s.Content)}, nil
 }
 
 // docker gives the program that stands for Python in a container.
@@ -175,72 +175,8 @@ func last1(text string) string {
 }
 
 func (p preparer) explainContainer(f *Failure, exit int) {
-	text := strings.Join(f.LastLines, "\n")
-	for _, r := range containerReasons {
-		if m := r.pattern.FindStringSubmatch(text); m != nil {
-			words := strings.NewReplacer("$image", p.what(), "$1", group(m, 1))
-			f.Why, f.Next = words.Replace(r.why), words.Replace(r.next)
-			return
-		}
+	if f.Why, f.Next = dockerfile.Explain(f.LastLines, p.what(), dockerfile.Node); f.Why != "" {
+		return
 	}
 	f.Why, f.Next = fmt.Sprintf("%s could not be set up (exit code %d)", p.what(), exit), "see its last lines, or run it by hand on the node"
-}
-
-// containerReasons are the ways in which docker and podman fail, in their words.
-var containerReasons = []reason{
-	{pattern.New(`no space left on device|disk quota exceeded`), "the node's disk is full, or its quota is used up",
-		"make room there (docker system prune)"},
-	{pattern.New(`no such host|i/o timeout|connection refused|TLS handshake timeout|network is unreachable|Temporary failure in name resolution|failed to do request`),
-		"the registry of $image can't be reached from the node", "check the node's network, or bring the image there (docker load)"},
-	{pattern.New(`manifest (?:for \S+ )?(?:unknown|not found)|not found: manifest|repository does not exist|name unknown|pull access denied|requested access to the resource is denied|unauthorized`),
-		"$image is not there for this node: it does not exist, or it is private", "correct its name and tag, or log in on the node (docker login)"},
-	{pattern.New(`short-name|unqualified-search`), "the name of $image does not say its registry", "write it whole: docker.io/OWNER/NAME:TAG"},
-	{pattern.New(`exec format error|no matching manifest|image platform`), "$image is for another kind of processor", "use one for the node's"},
-	{pattern.New(`(?:COPY|ADD)[^\n]*(?:no such file|not found|no items matching)|copier: stat: "?([^"\n]+)"?: no such file`),
-		"the Dockerfile copies a file that is not in the code that was sent $1", "check that no ignore file leaves it out"},
-}
-
-var (
-	continued = pattern.New(`\\\s*\n(?:\s*#[^\n]*\n)*`)
-	copies    = pattern.New(`(?i)^\s*(?:COPY|ADD)\s+(.*)$`)
-	flagWord  = pattern.New(`^--[a-z]+(?:=\S*)?$`)
-)
-
-// sourcesOf are the files of its context that a Dockerfile uses, as patterns of
-// the shell; all of it where that can't be told.
-func sourcesOf(dockerfile string) []string {
-	var all []string
-	for line := range strings.Lines(continued.ReplaceAllString(dockerfile, " ")) {
-		m := copies.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil || strings.Contains(m[1], "--from=") {
-			if strings.Contains(line, "--mount=") && strings.Contains(line, "type=bind") && !strings.Contains(line, "from=") {
-				return []string{"."}
-			}
-			continue
-		}
-		words := copyWords(m[1])
-		for _, word := range words[:max(len(words)-1, 0)] {
-			switch {
-			case strings.Contains(word, "$"):
-				return []string{"."}
-			case strings.Contains(word, "://"), strings.HasPrefix(word, "<<"), strings.HasPrefix(word, "git@"):
-			default:
-				all = append(all, "./"+strings.TrimLeft(path.Clean("/"+word), "/"))
-			}
-		}
-	}
-	return all
-}
-
-// copyWords are the words of a COPY behind its flags, in either form.
-func copyWords(text string) []string {
-	words := strings.Fields(text)
-	for len(words) > 0 && flagWord.MatchString(words[0]) {
-		words = words[1:]
-	}
-	var list []string
-	if rest := strings.Join(words, " "); strings.HasPrefix(rest, "[") && json.Unmarshal([]byte(rest), &list) == nil {
-		return list
-	}
-	return words
 }

@@ -160,24 +160,6 @@ func TestWithoutAContainerEngineThatIsSaid(t *testing.T) {
 	contains(t, f.Next, "usermod -aG docker")
 }
 
-func TestWhatADockerfileIsMadeOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"FROM x\nRUN y\n": "",
-		"FROM x\nCOPY a b/ /to\ncopy [\"c d\", \"/e\"]\nADD --chown=1:1 f* .\n": "./a ./b ./c d ./f*",
-		"FROM x AS y\nCOPY --from=y /a /b\nADD https://a/b.tar /c\n":            "",
-		"COPY requirements.txt \\\n # why\n setup.py /\n":                       "./requirements.txt ./setup.py",
-		"ARG D\nCOPY $D /x\n": ".",
-		"COPY . /app\n":       "./",
-		"RUN --mount=type=bind,source=a,target=/a make\n": ".",
-		"COPY ../../secret /x\n":                          "./secret",
-		"COPY <<EOF /x\nhello\nEOF\n":                     "",
-	} {
-		if got := strings.Join(sourcesOf(text), " "); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestAnEnvironmentFileMakesAnImage(t *testing.T) {
 	img, err := Spec{Kind: Docker, File: "conf/environment.yml", Content: "dependencies: [python]"}.image()
 	if err != nil || !strings.Contains(img.own, `COPY ["conf/environment.yml","/tmp/environment.yml"]`) || !slices.Equal(img.sources, []string{"conf/environment.yml"}) {

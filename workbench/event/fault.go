@@ -27,6 +27,15 @@ func NextOf(err error) string {
 	return ""
 }
 
+// SaidOf is the command that an error is about and its last lines; empty: it is about none.
+func SaidOf(err error) (command string, last []string) {
+	var about interface{ Said() (string, []string) }
+	if errors.As(err, &about) {
+		return about.Said()
+	}
+	return "", nil
+}
+
 // LastLines are the last lines of a text.
 func LastLines(text string, n int) []string {
 	text = strings.TrimRight(text, "\n")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -32,7 +33,7 @@ func (p *Plan) DataText() string {
 
 // stepsWith are the steps of a profile: those that lead to training, and what follows.
 func stepsWith(toLaunch []string, p *profiles.Profile) []string {
-	steps := slices.Clone(toLaunch)
+	steps := slices.DeleteFunc(slices.Clone(toLaunch), func(step string) bool { return step == cloud.StepBuild && p.ImageFile() == "" })
 	if i := slices.Index(steps, event.StepSync); i >= 0 && inputs.Given(p) {
 		steps = slices.Insert(steps, i+1, event.StepData)
 	}

@@ -160,13 +160,13 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	if plan.Secrets, err = m.giveSecrets(p); err != nil {
 		return nil, err
 	}
-	var found cloud.Preflight
-	if !by.unexamined {
-		found = m.preflight(ctx, plan)
-	}
 	tree, err := m.codeOf(ctx, p, by)
 	if err != nil {
 		return nil, err
+	}
+	var found cloud.Preflight
+	if !by.unexamined {
+		found = m.preflight(ctx, plan, tree)
 	}
 	if by.atOnce {
 		plan.Tree = tree
@@ -193,8 +193,12 @@ func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*trans
 }
 
 // preflight asks the provider what stands in the way and what it would cost.
-func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
+func (m *Maker) preflight(ctx context.Context, plan *Plan, tree *transfer.Tree) cloud.Preflight {
 	spec := Spec(plan.Profile)
+	spec.Code = func(ctx context.Context) (cloud.Code, error) {
+		_, err := tree.Read(ctx) // what looks like a secret by its content is none of it
+		return cloud.Code{Dir: plan.Profile.CodeDir(), Paths: tree.Paths(), Links: tree.Links()}, err
+	}
 	spec.Have, _ = m.owner.Up(plan.Cluster)
 	spec.Ask = asking(plan.Profile)
 	found := m.owner.Check(ctx, plan.Provider, spec)

@@ -102,7 +102,10 @@ func (g *Gate) Look(ctx context.Context, p *profiles.Profile) (*Subject, error) 
 // codeFiles adds the files of the code directory that say what is done. A
 // directory outside the project is not looked into.
 func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m *material) (*transfer.Survey, error) {
-	if file := p.EnvironmentFile(); file != "" {
+	for _, file := range []string{p.EnvironmentFile(), p.ImageFile()} {
+		if file == "" {
+			continue
+		}
 		if err := m.environment(file); err != nil {
 			return nil, err
 		}

@@ -38,11 +38,12 @@ type Machines struct {
 	// ExecutionRole is the IAM role by which ECS itself reads the token of Ray.
 	ExecutionRole string
 	// Cluster is an ECS cluster that is there, with a Ray in its services.
-	Cluster string
-	Subnet  string
-	Reach   string
-	Shm     int // GiB of shared memory of a worker's container
-	Tags    map[string]string
+	Cluster    string
+	Subnet     string
+	Reach      string
+	Repository string // of ECR, for the image that is built from a Dockerfile
+	Shm        int    // GiB of shared memory of a worker's container
+	Tags       map[string]string
 }
 
 // The words of machines.reach.
@@ -86,6 +87,7 @@ var table = []about.Option{
 		Place: about.In(func(m *Machines) *int { return &m.Shm })},
 	{Key: "machines.tags", Kind: about.Pairs, Also: []string{"labels"}, Doc: "Tags for everything that is made, besides dlwb's own.", Example: "{project: charlm}",
 		Place: about.In(func(m *Machines) *map[string]string { return &m.Tags })},
+	about.Repository(func(m *Machines) *string { return &m.Repository }),
 }
 
 // check tells what is wrong with the options.
@@ -132,6 +134,7 @@ func effects(own any) (all []about.Effect) {
 		add(about.Pays, false, "one %s more, for Ray's head", head)
 	}
 	add(about.Sends, false, "the code, and the values of run.env, to the head of the Ray cluster")
+	all = append(all, about.Builds(m.Repository)...)
 	if m.Profile != "" && m.Profile != DefaultProfile {
 		add(about.Runs, true, "on machines that have the rights of the instance profile %s", m.Profile)
 	}

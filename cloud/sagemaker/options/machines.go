@@ -15,6 +15,8 @@ type Machines struct {
 	Role   string // by name or ARN
 	Bucket string // for the code; empty: the account's bucket of SageMaker
 	Output string // s3://…, where the model goes; empty: below the bucket
+	// Repository of ECR gets the image that is built from a Dockerfile.
+	Repository string
 	// Estimator starts the script as the framework's estimator of the official SDK
 	// does: the container's own toolkit reads it and its hyperparameters. Empty:
 	// dlwb starts the ranks in any image.
@@ -75,6 +77,7 @@ var table = []about.Option{
 	{Key: "machines.output", Also: []string{"output_path"},
 		Doc: "Where in S3 the model and the output go, each job below its name; without it, `dlwb/output` in the bucket.", Example: "s3://ml-lab/models",
 		Place: about.In(func(m *Machines) *string { return &m.Output })},
+	about.Repository(func(m *Machines) *string { return &m.Repository }),
 	{Key: "machines.estimator", Also: []string{"script_mode", "framework"},
 		Doc: "Starts the script as an estimator of the official SDK does (`pytorch`, `tensorflow`): the toolkit in the image reads `sagemaker_program` and the hyperparameters. " +
 			"Without it, dlwb starts the ranks itself, in any image that has Python.", Example: PyTorch,
@@ -211,6 +214,7 @@ func effects(own any) (all []about.Effect) {
 		where = "your account's bucket of SageMaker"
 	}
 	add(about.Sends, false, "the code, and the values of run.env, to %s in S3", where)
+	all = append(all, about.Builds(m.Repository)...)
 	if m.Output != "" {
 		add(about.Sends, true, "the model and the output to %s", m.Output)
 	}
