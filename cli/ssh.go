@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) sshCommand() *cobra.Command {
@@ -29,7 +30,8 @@ func (a *app) sshCommand() *cobra.Command {
 as they are; for a pipe use sh -c '…'. Where input or output is no terminal the
 streams are passed through, and without a command sh reads its commands from
 the input. The exit code is that of the shell or the command. In a shell, Enter
-~ . leaves a node that does not answer, as in ssh(1).
+~ . leaves a node that does not answer, as in ssh(1); not so in a training job of
+SageMaker, whose shell AWS's session-manager-plugin carries.
 
 A shell on a terminal is passed through, as by ssh: your terminal obeys what the
 node writes there. Of a command that runs without one, a file or a pipe gets the
@@ -158,6 +160,14 @@ func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
 		return a.pipe(ctx, n, line)
 	}
 	in := a.in.(*os.File)
+	if v := n.Visit(); v != nil && line == "" {
+		program, end, err := v.Shell(ctx)
+		if err != nil {
+			return &event.Fault{What: "open a shell on " + n.Name(), Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		}
+		defer end()
+		return exitOf(console.Give(program, in, out))
+	}
 	if err := n.Connect(ctx); err != nil {
 		return err // said while the terminal is still its old self
 	}
@@ -170,7 +180,7 @@ func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
 	if err != nil {
 		width, height = 80, 24
 	}
-	resize, stop := resizes(out)
+	resize, stop := console.Sizes(out)
 	defer stop()
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -193,32 +203,6 @@ type noting struct {
 func (n *noting) Write(p []byte) (int, error) {
 	n.done.Store(true)
 	return n.Writer.Write(p)
-}
-
-// resizes tells when the terminal has another size.
-func resizes(tty *os.File) (<-chan [2]int, func()) {
-	changed, release := console.SizeChanges()
-	sizes := make(chan [2]int, 1)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-changed:
-			case <-done:
-				return
-			}
-			w, h, err := term.GetSize(tty.Fd())
-			if err != nil {
-				continue
-			}
-			select {
-			case sizes <- [2]int{w, h}:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return sizes, func() { release(); close(done) }
 }
 
 func (a *app) pipe(ctx context.Context, n *remote.Node, line string) error {

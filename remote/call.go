@@ -80,6 +80,9 @@ func isLate(err error) bool {
 
 // live returns a link that is up, dialing when there is none.
 func (n *Node) live(ctx context.Context) (*link, error) {
+	if n.visit != nil {
+		return nil, n.noAgent()
+	}
 	for {
 		n.mu.Lock()
 		if n.closed {

@@ -26,8 +26,12 @@ func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return conn, nil
 }
 
-func (n *Node) dialThere(ctx context.Context, network, addr string) (conn *wire.Conn, err error) {
-	err = untilKept(ctx, func() error {
+func (n *Node) dialThere(ctx context.Context, network, addr string) (farConn, error) {
+	if n.visit != nil {
+		return n.dialVisited(ctx, network, addr)
+	}
+	var conn *wire.Conn
+	err := untilKept(ctx, func() (err error) {
 		conn, err = n.carried(ctx, "connect to "+addr, wire.DialPort, wire.DialRequest{Network: network, Addr: addr})
 		return err
 	})
@@ -195,7 +199,7 @@ func (t *Tunnel) note(err error) {
 }
 
 // dialFar connects to where the tunnel leads.
-func (t *Tunnel) dialFar(ctx context.Context) (*wire.Conn, error) {
+func (t *Tunnel) dialFar(ctx context.Context) (farConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardDialLimit)
 	defer cancel()
 	far, err := t.node.dialThere(ctx, "tcp", t.remote)

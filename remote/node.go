@@ -69,6 +69,7 @@ type Node struct {
 	target  Target
 	open    func(ctx context.Context) (way, error)
 	lender  *Lender // nil: nobody is asked for a connection
+	visit   *Visit  // nil: the agent is there
 	bounds  sshconn.Bounds
 	segment int64 // the length of logs' segments
 
@@ -140,6 +141,9 @@ func (n *Node) Target() Target { return n.target }
 // so by itself. The error is a *HostKeyError, an *AuthError, an
 // *UnreachableError or the context's.
 func (n *Node) Connect(ctx context.Context) error {
+	if n.visit != nil && n.ctx.Err() == nil {
+		return nil // each of its doors is opened when it is used
+	}
 	_, err := n.live(ctx)
 	return err
 }
@@ -202,6 +206,9 @@ func (n *Node) Close() error {
 		l.kill(ErrClosed)
 	}
 	n.tasks.Wait()
+	if n.visit != nil && n.visit.Close != nil {
+		return n.visit.Close()
+	}
 	return nil
 }
 

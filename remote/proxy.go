@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // silentLog takes what net/http would print: standard error may be a screen.
@@ -93,7 +91,7 @@ func (t *Tunnel) dialTied(ctx context.Context) (net.Conn, error) {
 
 // tiedConn is a connection that a context closes.
 type tiedConn struct {
-	*wire.Conn
+	net.Conn
 	untie func() bool
 }
 

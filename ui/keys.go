@@ -101,7 +101,7 @@ func actCommands() []command {
 			can: (*Model).noCluster, do: forwarder("jupyter")},
 		{bind: on("TensorBoard", "T"), help: "start TensorBoard on node 0 and open it here", at: inSession, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: forwarder("tensorboard")},
-		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true, needs: job.Exec,
+		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true, needs: job.Shell,
 			can: (*Model).noCluster, do: (*Model).shell},
 		{bind: on("forward", "F"), help: "forward ports of a node to this machine, or all that the profile lists", at: inSession, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: (*Model).askForward},

@@ -62,13 +62,10 @@ func (w *Workbench) tunnelTo(cluster string, node int) (tunnel.Cluster, error) {
 		return tunnel.Cluster{}, err
 	}
 	d, err := w.clusterData(c)
-	if err == nil {
-		err = lacks("reach a port of cluster "+c.Name, d.Cluster, job.Dial)
-	}
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	l, err := w.open(c)
+	l, err := w.visit(c, "reach a port of cluster "+c.Name, job.Dial)
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}

@@ -387,32 +387,40 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 func (on *jobCarrier) observe(s scope) {
 	l, err := on.w.open(on.c)
 	if err != nil {
-		l = on.tellers()
+		l, err = on.outside()
 	}
-	if l != nil {
+	if err == nil {
 		on.w.observe(s, l)
 	}
 }
 
-// tellers is the link to a job whose service tells of its machines, and that nobody
-// enters; nil: it is none.
-func (on *jobCarrier) tellers() *link {
+// outside is the link to a job on whose machines no command can be run: its service tells
+// of them, or they are visited.
+func (on *jobCarrier) outside() (*link, error) {
 	data, err := on.w.runInside(on.c)
-	if err != nil || !atnode.Tells(on.Open(on.life, data.Ref)) {
-		return nil
+	if err != nil {
+		return nil, err
+	}
+	replicas := on.Open(on.life, data.Ref)
+	nodes := atnode.Visits(on.made, replicas)
+	if len(nodes) == 0 && !atnode.Tells(replicas) {
+		return nil, &event.Fault{What: "reach the machines of cluster " + on.c.Name, Node: -1, Why: "they are not to be reached"}
 	}
 	on.w.mu.Lock()
-	defer on.w.mu.Unlock()
-	l := on.w.links[on.c.Name]
-	if l != nil && l.life == on.c.ID && l.job == data.Ref {
-		return l
-	} else if l != nil {
-		l.close()
+	before := on.w.links[on.c.Name]
+	if before != nil && before.life == on.c.ID && before.job == data.Ref {
+		on.w.mu.Unlock()
+		return before, nil
 	}
-	l = newLink(on.w, on.c.ID, cloud.Cluster{})
-	l.job, l.told = data.Ref, on.Open(on.life, data.Ref)
+	l := newLink(on.w, on.c.ID, cloud.Cluster{})
+	l.job, l.told, l.nodes = data.Ref, replicas, nodes
 	on.w.links[on.c.Name] = l
-	return l
+	on.w.mu.Unlock()
+	if before != nil {
+		on.w.tunnels.CloseAll(on.c.Name, "the job that they led to is over")
+		before.close()
+	}
+	return l, nil
 }
 
 func (on *jobCarrier) resume(scope) {}

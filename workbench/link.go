@@ -163,11 +163,32 @@ func (w *Workbench) Node(cluster string, node int) (*remote.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := w.open(c)
+	l, err := w.visit(c, "reach the nodes of cluster "+c.Name, job.Shell)
 	if err != nil {
 		return nil, err
 	}
 	return l.node(c.Name, node)
+}
+
+// visit gives the link to a cluster for what may be there without any command: a shell,
+// a port. Where there is no more, its nodes can do only that.
+func (w *Workbench) visit(c store.Cluster, what string, need job.Capability) (*link, error) {
+	d, err := w.clusterData(c)
+	if err == nil {
+		err = lacks(what, d.Cluster, need)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, is := w.jobs[c.Provider]
+	if !is || job.LackOf(d.Cluster.Lacks, job.Exec) == nil {
+		return w.open(c)
+	}
+	on, err := jobs{p, w}.reach(c)
+	if err != nil {
+		return nil, err
+	}
+	return on.(*jobCarrier).outside()
 }
 
 // node is one of a cluster's nodes, by its number.

@@ -94,7 +94,8 @@ func (g *gate) connect(ctx context.Context, at machine) (net.Conn, error) {
 		return d.DialContext(ctx, "tcp", net.JoinHostPort(at.ip, portDashboard))
 	}
 	if at.own {
-		return reach.Beyond(ctx, g.door.api.SSM(g.door.region), g.door.region, g.door.api.Endpoint(), at.instance, at.ip, portDashboard)
+		to := reach.Target{API: g.door.api.SSM(g.door.region), Region: g.door.region, Endpoint: g.door.api.Endpoint(), ID: at.instance}
+		return to.Beyond(ctx, at.ip, portDashboard)
 	}
 	return reach.Session(ctx, g.door.api.SSM(g.door.region), g.door.region, g.door.api.Endpoint(), at.instance, portDashboard)
 }

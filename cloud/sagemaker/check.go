@@ -124,7 +124,7 @@ type check struct {
 // all runs the checks that do not need each other side by side. Each has its place in
 // the answer.
 func (c *check) all(ctx context.Context) (all []cloud.Finding) {
-	parts := []func(context.Context) []cloud.Finding{c.checkRole, c.checkBuckets, c.checkImage, c.checkQuota, c.checkPrice}
+	parts := []func(context.Context) []cloud.Finding{c.checkRole, c.checkBuckets, c.checkImage, c.checkQuota, c.checkPrice, c.checkDebug}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
 	for i, part := range parts {

@@ -45,6 +45,7 @@ var examples = map[string]example{
 	"multi-worker-mirrored": {count: 2, engine: "tensorflow", m: options.Machines{Estimator: options.TensorFlow}},
 	"around": {instance: "ml.m5.large", disk: 100 << 30, metrics: [][2]string{{"loss", "loss ([0-9.]+)"}}, env: map[string]string{"A": "b"},
 		m: options.Machines{KMSKey: "alias/k", KeepAlive: "30m", Tags: map[string]string{"project": "charlm"}, Encrypted: true, Retries: 2, Subnet: "subnet-1", Groups: []string{"sg-1"}}},
+	"remote-debug": {m: options.Machines{RemoteDebug: true}},
 	"own-image": {instance: "ml.m5.large", image: "123456789012.dkr.ecr.us-west-2.amazonaws.com/train:1",
 		m: options.Machines{Estimator: "-", Channels: []string{"train=s3://ml-lab/train"}, Hyper: map[string]string{"epochs": "3"}}},
 }

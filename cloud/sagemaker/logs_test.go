@@ -275,6 +275,19 @@ func TestThePreflightSaysWhatStandsInTheWay(t *testing.T) {
 	if out.PricePerHour != 0.23 || !strings.Contains(out.Script, `"s3:PutObject"`) || !strings.Contains(out.Script, `"MaxRuntimeInSeconds": 3600`) {
 		t.Errorf("%v\n%s", out.PricePerHour, out.Script)
 	}
+	if strings.Contains(out.Script, "ssmmessages") {
+		t.Errorf("without remote debugging the policy is\n%s", out.Script)
+	}
+	t.Setenv("PATH", t.TempDir()) // no plugin is there
+	debug := options.Machines{Role: "Training", RemoteDebug: true}
+	out = p.Check(t.Context(), cloud.Spec{Name: "c", Count: 1, Instance: "ml.m5.large", Lifetime: time.Hour, Own: &debug})
+	if said := fmt.Sprint(out.Findings); !strings.Contains(out.Script, `"ssmmessages:OpenDataChannel"`) || !strings.Contains(said, "session-manager-plugin is not installed here") {
+		t.Errorf("%s\n%s", said, out.Script)
+	}
+	f.Refused = []string{"ssmmessages:OpenDataChannel"}
+	if text := fmt.Sprint(p.Check(t.Context(), cloud.Spec{Name: "c", Count: 1, Instance: "ml.m5.large", Lifetime: time.Hour, Own: &debug}).Findings); !strings.Contains(text, "may not ssmmessages:OpenDataChannel") {
+		t.Error(text)
+	}
 	f.Refused = []string{"s3:PutObject"}
 	if text := fmt.Sprint(p.Check(t.Context(), cloud.Spec{Name: "c", Count: 2, Instance: "ml.m5.large", Lifetime: time.Hour, Own: &m}).Findings); !strings.Contains(text, "may not s3:PutObject") {
 		t.Error(text)

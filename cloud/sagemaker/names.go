@@ -59,6 +59,8 @@ type ref struct {
 	Told   bool `json:"told,omitempty"`
 	// Unwatched is why CloudWatch does not tell what the machines do; empty: it does.
 	Unwatched string `json:"unwatched,omitempty"`
+	// Debug says that Systems Manager gives shells and ports of its containers.
+	Debug bool `json:"debug,omitempty"`
 	// PerHour is what all machines cost, in US dollars; 0: not known.
 	PerHour float64 `json:"per_hour,omitempty"`
 	// Built is the image that was built for it; nil: none was.

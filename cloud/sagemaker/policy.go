@@ -62,6 +62,11 @@ func rightsOf(spec cloud.Spec, partition, region, bucket string) (all []need) {
 			all = append(all, need{action, "*"})
 		}
 	}
+	if m.RemoteDebug { // the agent in the containers calls Systems Manager with the role
+		for _, action := range []string{"ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel", "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel"} {
+			all = append(all, need{action, "*"})
+		}
+	}
 	if m.KMSKey != "" {
 		all = append(all, need{"kms:CreateGrant", "*"}, need{"kms:GenerateDataKey", "*"}, need{"kms:Decrypt", "*"})
 	}

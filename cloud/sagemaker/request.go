@@ -79,6 +79,9 @@ func around(in *sagemaker.CreateTrainingJobInput, m options.Machines) {
 	if m.Encrypted {
 		in.EnableInterContainerTrafficEncryption = aws.Bool(true)
 	}
+	if m.RemoteDebug {
+		in.RemoteDebugConfig = &types.RemoteDebugConfig{EnableRemoteDebug: aws.Bool(true)}
+	}
 	if m.Retries > 0 {
 		in.RetryStrategy = &types.RetryStrategy{MaximumRetryAttempts: aws.Int32(int32(m.Retries))} //nolint:gosec // at most 30
 	}

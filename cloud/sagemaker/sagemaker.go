@@ -54,18 +54,32 @@ func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
 	}
 	all := make([]job.Replica, len(r.Ranks))
 	for i := range all {
-		all[i] = &replica{p: p, life: life, ref: r, number: i}
+		all[i] = r.replica(p, life, i)
 	}
 	return all
 }
 
+// replica is a host of a job, with what can be done there.
+func (r ref) replica(p *Provider, life cloud.Life, number int) job.Replica {
+	one := &replica{p: p, life: life, ref: r, number: number}
+	if r.Debug {
+		return &entered{replica: one}
+	}
+	return one
+}
+
 // lacks are what the replicas of a job can't do.
 func lacks(r ref) []job.Lack {
-	inside := "a training job gives no way in: dlwb runs nothing beside the ranks"
-	all := []job.Lack{
-		{Capability: job.Exec, Why: inside, Next: "provider: ec2 has machines to log in to; what the script prints comes by the log"},
-		{Capability: job.Dial, Why: "no port of a training job is reached from here", Next: "write event files to the checkpoints or the output, and read them here"},
-		{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"},
+	all := []job.Lack{{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"}}
+	if r.Debug {
+		all = append(all, job.Lack{Capability: job.Exec, Shell: true, Why: "Systems Manager gives shells and ports of a training job's containers, and runs no single command there",
+			Next: "dlwb ssh opens a shell"})
+	} else {
+		all = append(all,
+			job.Lack{Capability: job.Exec, Why: "this training job gives no way in: it was made without machines.remote_debug",
+				Next: "machines.remote_debug: true opens the next run; what the script prints comes by the log"},
+			job.Lack{Capability: job.Dial, Why: "no port of this training job is reached from here: it was made without machines.remote_debug",
+				Next: "machines.remote_debug: true opens the next run; or write event files to the checkpoints or the output, and read them here"})
 	}
 	if r.Unwatched != "" {
 		all = append(all, job.Lack{Capability: job.Telemetry, Why: r.Unwatched,

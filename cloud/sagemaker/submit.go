@@ -143,7 +143,7 @@ func (s *submission) name(ctx context.Context, name string, m options.Machines) 
 	}
 	s.ref.Built = s.built
 	s.ref.Ranks, s.ref.Tagged = pack.Ranks(s.job)
-	s.ref.Told = m.Estimator == ""
+	s.ref.Told, s.ref.Debug = m.Estimator == "", m.RemoteDebug
 	s.ref.Tagged = s.ref.Tagged && s.ref.Told
 	s.ref.Unwatched = s.door.unwatched(ctx, name+"/algo-1")
 	price := s.door.price(ctx, s.job.Spec.Instance)

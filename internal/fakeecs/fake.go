@@ -139,9 +139,12 @@ func (f *Fake) Env() []string {
 	return append(env, "PATH="+bin+":"+os.Getenv("PATH"))
 }
 
-// plugin is AWS's program as far as dlwb uses it: stdin and stdout are the connection.
+// plugin is AWS's program as far as dlwb uses it: stdin and stdout are the connection, or
+// one to a port of loopback that it opens.
 const plugin = `#!/usr/bin/env python3
 import json, os, socket, sys, threading
+if sys.argv[1:] == ["--version"]:
+    sys.exit(print("1.2.707.0"))
 answer = json.loads(os.environ[sys.argv[1]])
 asked = json.loads(sys.argv[5])
 assert sys.argv[3] == "StartSession" and asked["DocumentName"] in ("AWS-StartSSHSession", "AWS-StartPortForwardingSessionToRemoteHost")
@@ -152,7 +155,13 @@ except OSError as e:
     sys.exit("Connection to destination port failed, check SSM Agent logs: %s" % e)
 inward, outward = 0, 1
 if asked["DocumentName"] == "AWS-StartPortForwardingSessionToRemoteHost":
+    def watch():
+        while os.read(0, 4096):
+            pass
+        os._exit(0)
+    threading.Thread(target=watch, daemon=True).start()
     l = socket.create_server(("127.0.0.1", int(asked["Parameters"]["localPortNumber"][0])))
+    print("Port %d opened for sessionId %s." % (l.getsockname()[1], answer["SessionId"]), flush=True)
     here = l.accept()[0]
     inward = outward = here.fileno()
 def up():

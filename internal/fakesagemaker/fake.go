@@ -1,13 +1,14 @@
 //go:build unix
 
 // Package fakesagemaker is a stand-in for SageMaker and what its training jobs need:
-// CloudWatch Logs, S3, IAM, STS, quotas and prices, by the real protocols. A job of
-// it really runs its command, once for each host, as a process of this machine with
-// the directories that a container has. It is for tests, and is no part of the
-// program.
+// CloudWatch Logs, S3, IAM, STS, Systems Manager, quotas and prices, by the real
+// protocols. A job of it really runs its command, once for each host, as a process of
+// this machine with the directories that a container has. It is for tests, and is no
+// part of the program.
 package fakesagemaker
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -59,18 +60,21 @@ type Fake struct {
 
 	dir string
 
-	mu      sync.Mutex
-	calls   map[string]int
-	shorts  map[string]int
-	journal []Call
-	buckets map[string]*bucket
-	jobs    map[string]*Job
-	order   []string
-	streams map[string]*stream
-	roles   map[string]string // name: trust policy
-	day     int               // tokens of logs are good for one
-	runs    sync.WaitGroup
-	server  *httptest.Server
+	mu       sync.Mutex
+	calls    map[string]int
+	shorts   map[string]int
+	journal  []Call
+	buckets  map[string]*bucket
+	jobs     map[string]*Job
+	order    []string
+	sessions []*Session
+	streams  map[string]*stream
+	roles    map[string]string // name: trust policy
+	day      int               // tokens of logs are good for one
+	runs     sync.WaitGroup
+	ctx      context.Context // ends with Close
+	end      context.CancelFunc
+	server   *httptest.Server
 }
 
 // Call is one that came in.
@@ -92,6 +96,7 @@ func New(dir string) *Fake {
 	f := &Fake{Region: "us-west-2", dir: dir, Pace: 30 * time.Millisecond, Quota: 8, calls: map[string]int{}, buckets: map[string]*bucket{},
 		jobs: map[string]*Job{}, streams: map[string]*stream{},
 		roles: map[string]string{"Training": `{"Statement":[{"Principal":{"Service":"sagemaker.amazonaws.com"}}]}`}}
+	f.ctx, f.end = context.WithCancel(context.Background())
 	f.server = httptest.NewServer(http.HandlerFunc(f.serve))
 	f.URL = f.server.URL
 	f.AddBucket("sagemaker-"+f.Region+"-"+Account, f.Region)
@@ -101,6 +106,9 @@ func New(dir string) *Fake {
 // Close ends all jobs and the server.
 func (f *Fake) Close() {
 	f.server.Close() // no job is begun any more
+	f.mu.Lock()
+	f.end() // of the streams of sessions
+	f.mu.Unlock()
 	f.mu.Lock()
 	for _, j := range f.jobs {
 		j.kill()
@@ -152,6 +160,10 @@ func (f *Fake) Cut(by func(call string, nth int) bool) {
 }
 
 func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, dataChannel) {
+		f.stream(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -220,6 +232,7 @@ func (f *Fake) json(w http.ResponseWriter, r *http.Request, name string, body []
 	actions := map[string]func([]byte) (any, *Error){
 		"CreateTrainingJob": f.create, "DescribeTrainingJob": f.describe, "StopTrainingJob": f.stopJob, "UpdateTrainingJob": f.update,
 		"AddTags": f.addTags, "ListTags": f.listTags, "DescribeLogStreams": f.describeStreams, "GetLogEvents": f.getEvents,
+		"StartSession": f.startSession, "TerminateSession": f.terminateSession,
 		"ListServiceQuotas": f.quotas, "GetProducts": f.products,
 	}
 	act, known := actions[name]

@@ -35,6 +35,8 @@ type Request struct {
 		KeepAlivePeriodInSeconds int
 	}
 	StoppingCondition         struct{ MaxRuntimeInSeconds, MaxWaitTimeInSeconds int }
+	RemoteDebugConfig         *struct{ EnableRemoteDebug bool }
+	EnableNetworkIsolation    bool
 	EnableManagedSpotTraining bool
 	Tags                      []tag
 }

@@ -148,3 +148,16 @@ func (f *Fake) Said(job, line string) (n int) {
 	}
 	return n
 }
+
+// Printed is what all hosts of all jobs have printed.
+func (f *Fake) Printed() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all strings.Builder
+	for _, s := range f.streams {
+		for _, e := range s.events {
+			all.WriteString(e.message + "\n")
+		}
+	}
+	return all.String()
+}

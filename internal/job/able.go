@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os/exec"
 	"time"
 )
 
@@ -38,6 +39,21 @@ type Command interface {
 // Jupyter and TensorBoard need.
 type Dialer interface {
 	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Visited is a replica in which nothing of dlwb's can be run, and that is let into all
+// the same: by a shell on the user's terminal, and to its ports. Close ends what leads
+// there.
+type Visited interface {
+	Dialer
+	io.Closer
+	// Shell begins a session and gives the program of this machine that carries it. The
+	// program is not started yet, wants the terminal, and ends with ctx. end ends the
+	// session, once the program has ended or could not be started.
+	Shell(ctx context.Context) (program *exec.Cmd, end func(), err error)
+	// Openly says who else on this machine reaches a port while it is dialed; empty:
+	// nobody.
+	Openly() string
 }
 
 // Refuser is a replica whose machine is reached by a login, which may be refused.

@@ -33,9 +33,9 @@ func TestATrainingJobByKeys(t *testing.T) {
 	x.Press("s")
 	x.See(soon, "✓ upload", "✓ queue", "✓ image")
 	x.Refused(map[string][]string{
-		"J": {"Jupyter", "no port of a training job is reached from here", "write event files"},
-		"T": {"TensorBoard", "no port of a training job is reached from here"},
-		"S": {"shell", "a training job gives no way in", "provider: ec2"},
+		"J": {"Jupyter", "no port of this training job is reached from here", "write event files"},
+		"T": {"TensorBoard", "no port of this training job is reached from here"},
+		"S": {"shell", "this training job gives no way in", "machines.remote_debug: true"},
 	})
 	x.Press("n")
 	x.See(late, "mean of 4 × A10G", "50")

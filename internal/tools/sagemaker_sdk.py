@@ -107,6 +107,7 @@ CASES = {
     "around": lambda s: pytorch(s, instance_type="ml.m5.large", volume_size=100, volume_kms_key="alias/k", output_kms_key="alias/k", keep_alive_period_in_seconds=1800,
                                 metric_definitions=[{"Name": "loss", "Regex": "loss ([0-9.]+)"}], tags=[{"Key": "project", "Value": "charlm"}],
                                 encrypt_inter_container_traffic=True, max_retry_attempts=2, environment={"A": "b"}, subnets=["subnet-1"], security_group_ids=["sg-1"]),
+    "remote-debug": lambda s: pytorch(s, enable_remote_debug=True),
     "own-image": own_image,
 }
 

@@ -105,8 +105,14 @@ func (t *Tunnels) target(ctx context.Context, c Cluster, what string) (service, 
 	_, name := profiles.SplitForward(what)
 	text, isHTTP := strings.CutSuffix(name, "/http")
 	port, err := strconv.Atoi(text)
-	if err != nil {
+	visit := c.Node.Visit()
+	switch {
+	case err != nil && visit != nil:
+		return startedThere(c, name, visit.Note), nil
+	case err != nil:
 		return startService(ctx, c, name)
+	case visit != nil:
+		return service{Path: "/", Port: port, HTTP: isHTTP, Note: visit.Note}, nil
 	}
 	return service{Path: "/", Port: port, HTTP: isHTTP, Note: silentPort(ctx, c.Node, port)}, nil
 }

@@ -107,6 +107,13 @@ func startService(ctx context.Context, c Cluster, what string) (service, error) 
 	return s, nil
 }
 
+// startedThere is a service of a node on which dlwb can start nothing: on its usual port,
+// for the training itself or a person to start.
+func startedThere(c Cluster, what, note string) service {
+	port := serviceKinds[what].prefer
+	return service{Path: "/", Port: port, HTTP: true, Note: joinNotes(fmt.Sprintf("dlwb starts nothing on %s: start %s there on port %d, by the script or in a shell", c.Node.Name(), what, port), note)}
+}
+
 // identify gives the service that runs, or the identity of one to start: one
 // that has ended is not started again under its old name, whose record stays.
 func identify(ctx context.Context, c Cluster, what string) (service, bool, error) {

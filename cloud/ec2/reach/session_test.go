@@ -54,7 +54,7 @@ func TestASessionIsCarriedByThePlugin(t *testing.T) {
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		t.Errorf("it was called with %s, and %v", got, err)
 	}
-	if api.started == nil || *api.started.Target != "i-0abc" || *api.started.DocumentName != document {
+	if api.started == nil || *api.started.Target != "i-0abc" || *api.started.DocumentName != sshDocument {
 		t.Errorf("asked for %+v", api.started)
 	}
 	for range 2 {

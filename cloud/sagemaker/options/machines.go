@@ -1,6 +1,7 @@
 package options
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ type Machines struct {
 	Isolated       bool
 	Encrypted      bool
 	KMSKey         string
+	RemoteDebug    bool // Systems Manager gives shells and ports of the containers
 	Tags           map[string]string
 }
 
@@ -130,6 +132,10 @@ var table = []about.Option{
 		Place: about.In(func(m *Machines) *bool { return &m.Encrypted })},
 	{Key: "machines.kms_key", Doc: "The KMS key that disks and output are encrypted with.", Example: "alias/training",
 		Place: about.In(func(m *Machines) *string { return &m.KMSKey })},
+	{Key: "machines.remote_debug", Kind: about.Flag, Default: "false", Also: []string{"enable_remote_debug"},
+		Doc: "Whether Systems Manager lets you into the containers: `dlwb ssh` and `dlwb forward` work while the job trains. The role needs `ssmmessages`, you need `ssm:StartSession`, " +
+			"and this machine AWS's session-manager-plugin.", Example: "true",
+		Place: about.In(func(m *Machines) *bool { return &m.RemoteDebug })},
 	{Key: "machines.tags", Kind: about.Pairs, Doc: "Tags for everything that is made, besides dlwb's own.", Example: "{project: charlm}",
 		Place: about.In(func(m *Machines) *map[string]string { return &m.Tags })},
 }
@@ -148,6 +154,10 @@ func check(own any) (faults []about.Fault) {
 	if m.Distribution != "" && m.Estimator == "" {
 		add("distribution", fmt.Errorf("%s is how the toolkit of an image starts ranks, and without machines.estimator dlwb starts them", m.Distribution),
 			"add machines.estimator, or leave it out and set run.engine")
+	}
+	if m.RemoteDebug && m.Isolated {
+		add("remote_debug", errors.New("containers without a network can't be entered: the agent of Systems Manager in them calls out"),
+			"leave out machines.network_isolation or machines.remote_debug")
 	}
 	for key, text := range map[string]string{"output": m.Output, "checkpoints": m.Checkpoints} {
 		if text != "" {
@@ -223,6 +233,9 @@ func effects(own any) (all []about.Effect) {
 	}
 	if m.KeepAlive != "" {
 		add(about.Pays, true, "the machines stay for %s after the job, and cost", m.KeepAlive)
+	}
+	if m.RemoteDebug {
+		add(about.Runs, true, "shells in its containers, for everybody in the account who may start sessions of Systems Manager")
 	}
 	for _, text := range m.Channels {
 		if c, err := ParseChannel(text); err == nil {
