@@ -155,11 +155,6 @@ except OSError as e:
     sys.exit("Connection to destination port failed, check SSM Agent logs: %s" % e)
 inward, outward = 0, 1
 if asked["DocumentName"] == "AWS-StartPortForwardingSessionToRemoteHost":
-    def watch():
-        while os.read(0, 4096):
-            pass
-        os._exit(0)
-    threading.Thread(target=watch, daemon=True).start()
     l = socket.create_server(("127.0.0.1", int(asked["Parameters"]["localPortNumber"][0])))
     print("Port %d opened for sessionId %s." % (l.getsockname()[1], answer["SessionId"]), flush=True)
     here = l.accept()[0]
