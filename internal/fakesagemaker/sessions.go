@@ -3,6 +3,7 @@
 package fakesagemaker
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,7 +65,8 @@ func (f *Fake) startSession(body []byte) (any, *Error) {
 	case in.DocumentName == portSession && (len(in.Parameters["portNumber"]) != 1 || len(in.Parameters["localPortNumber"]) != 1):
 		return nil, &Error{400, "InvalidParameters", "portNumber and localPortNumber"}
 	}
-	s := &Session{ID: fmt.Sprintf("ann-%017d", len(f.sessions)+1), Target: in.Target, Document: in.DocumentName, Parameters: in.Parameters,
+	// The plugin names a socket by it, below the directory for such of the whole machine.
+	s := &Session{ID: "ann-" + strings.ToLower(rand.Text()[:17]), Target: in.Target, Document: in.DocumentName, Parameters: in.Parameters,
 		token: fmt.Sprintf("token-%d", len(f.sessions)+1)}
 	f.sessions = append(f.sessions, s)
 	return map[string]string{"SessionId": s.ID, "TokenValue": s.token,

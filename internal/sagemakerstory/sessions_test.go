@@ -125,7 +125,8 @@ time.sleep(600)
 		for range 3 {
 			answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}).Get("http://" + address + "/train.py")
 			if err != nil {
-				t.Fatal(err)
+				said, _ := os.ReadFile(told)
+				t.Fatalf("%v\n%s", err, said)
 			}
 			text, err := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
