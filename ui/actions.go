@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -132,11 +133,9 @@ func (m *Model) shellOn(node int) tea.Cmd {
 	if c == nil {
 		return m.say("warning", "no shell can be opened on "+session.NodeName(node))
 	}
+	shell := session.Watch(c, os.Stderr)
 	return tea.ExecProcess(c, func(err error) tea.Msg {
-		if err != nil {
-			return taskDone{task: -1, text: "the shell on " + session.NodeName(node) + " ended: " + oneLine(err)}
-		}
-		return taskDone{task: -1, text: "the shell on " + session.NodeName(node) + " was closed"}
+		return taskDone{task: -1, text: shell.Ended(session.NodeName(node), err)}
 	})
 }
 
