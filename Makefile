@@ -113,7 +113,8 @@ corpus: ## what real frameworks print, beside the true values, into metrics/test
 	python3 internal/corpus/corpus.py metrics/testdata/corpus $(CORPUS)
 	go test -count=1 -v -run Corpus ./metrics
 
-bench-environments: ## a first environment by uv and by pip, and an unchanged one on eight nodes (packages from the index, nothing cached)
+bench-environments: ## a first environment by uv and by pip, and an unchanged one, and image, on eight nodes (packages from the index, nothing cached)
+	sh internal/tools/need.sh podman
 	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
 	DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|Unchanged' -benchtime 3x ./remote/environment
 

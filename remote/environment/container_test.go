@@ -14,7 +14,7 @@ import (
 )
 
 // withPodman is a node with a real podman and an image that has Python.
-func withPodman(t *testing.T) *local {
+func withPodman(t testing.TB) *local {
 	t.Helper()
 	env := podrig.Images(t)
 	l := newLocal(t)
