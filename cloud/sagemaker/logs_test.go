@@ -284,11 +284,11 @@ func TestThePreflightSaysWhatStandsInTheWay(t *testing.T) {
 	if said := fmt.Sprint(out.Findings); !strings.Contains(out.Script, `"ssmmessages:OpenDataChannel"`) || !strings.Contains(said, "session-manager-plugin is not installed here") {
 		t.Errorf("%s\n%s", said, out.Script)
 	}
-	f.Refused = []string{"ssmmessages:OpenDataChannel"}
+	f.Refuse("ssmmessages:OpenDataChannel")
 	if text := fmt.Sprint(p.Check(t.Context(), cloud.Spec{Name: "c", Count: 1, Instance: "ml.m5.large", Lifetime: time.Hour, Own: &debug}).Findings); !strings.Contains(text, "may not ssmmessages:OpenDataChannel") {
 		t.Error(text)
 	}
-	f.Refused = []string{"s3:PutObject"}
+	f.Refuse("s3:PutObject")
 	if text := fmt.Sprint(p.Check(t.Context(), cloud.Spec{Name: "c", Count: 2, Instance: "ml.m5.large", Lifetime: time.Hour, Own: &m}).Findings); !strings.Contains(text, "may not s3:PutObject") {
 		t.Error(text)
 	}

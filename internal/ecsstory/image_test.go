@@ -14,8 +14,8 @@ import (
 func withDocker(t *testing.T, more string) (*project, *fakeecr.Docker) {
 	t.Helper()
 	p, docker := newProject(t), fakeecr.NewDocker(t)
-	p.fake.ECR = fakeecr.New("us-west-2", "team/train")
-	t.Cleanup(p.fake.ECR.Close)
+	p.fake.SetECR(fakeecr.New("us-west-2", "team/train"))
+	t.Cleanup(p.fake.ECR().Close)
 	for i, pair := range p.Env {
 		if rest, is := strings.CutPrefix(pair, "PATH="); is {
 			p.Env[i] = "PATH=" + docker.Dir + ":" + rest
@@ -34,13 +34,13 @@ func TestARayJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 	t.Parallel()
 	p, docker := withDocker(t, "instance: m5.xlarge")
 	plan := p.Must("plan")
-	for _, want := range []string{"Dockerfile and 1 file are built here by docker for linux/amd64, and pushed to " + p.fake.ECR.Host + "/team/train", "may pull the image", "image " + p.fake.ECR.Host + "/team/train:dlwb-"} {
+	for _, want := range []string{"Dockerfile and 1 file are built here by docker for linux/amd64, and pushed to " + p.fake.ECR().Host + "/team/train", "may pull the image", "image " + p.fake.ECR().Host + "/team/train:dlwb-"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, plan)
 		}
 	}
 	p.Must("run", "--json")
-	tags := p.fake.ECR.Tags("team/train")
+	tags := p.fake.ECR().Tags("team/train")
 	if len(tags) != 1 {
 		t.Fatalf("the tags are %v", tags)
 	}
@@ -50,7 +50,7 @@ func TestARayJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 		seen := 0
 		for _, c := range p.fake.Calls() {
 			if c.Name == "RegisterTaskDefinition" {
-				if seen++; !strings.Contains(string(c.Body), `"image":"`+p.fake.ECR.Host+"/team/train@"+digest+`"`) {
+				if seen++; !strings.Contains(string(c.Body), `"image":"`+p.fake.ECR().Host+"/team/train@"+digest+`"`) {
 					t.Errorf("a task definition is %s", c.Body)
 				}
 			}
@@ -60,7 +60,7 @@ func TestARayJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 		}
 	}
 	p.Write("train.py", jobstory.Script+"\n# changed\n")
-	if out := p.Must("run", "--plain"); !strings.Contains(out, "unchanged: "+p.fake.ECR.Host+"/team/train:"+name) || len(docker.Calls("build")) != 1 {
+	if out := p.Must("run", "--plain"); !strings.Contains(out, "unchanged: "+p.fake.ECR().Host+"/team/train:"+name) || len(docker.Calls("build")) != 1 {
 		t.Errorf("the second run says\n%s", out)
 	}
 	p.Write("requirements.txt", "ray==2.40\n")
@@ -78,7 +78,7 @@ func TestARayJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 func TestARoleThatMayNotPullTheImageIsSaid(t *testing.T) {
 	t.Parallel()
 	p, _ := withDocker(t, "instance: m5.xlarge, task_execution_role: 'arn:aws:iam::123456789012:role/ecs'")
-	p.fake.Refused = []string{"ecr:BatchGetImage"}
+	p.fake.Refuse("ecr:BatchGetImage")
 	if out, _ := p.Try("plan"); !strings.Contains(out, "arn:aws:iam::123456789012:role/ecs may not ecr:BatchGetImage: no container would start") || !strings.Contains(out, "on arn:aws:ecr:us-west-2:123456789012:repository/team/train") {
 		t.Errorf("the plan says\n%s", out)
 	}

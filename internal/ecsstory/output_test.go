@@ -131,7 +131,7 @@ func TestABucketThatCanNotBeWrittenToIsFoundBefore(t *testing.T) {
 	const run = "{engine: plain, command: train.py 0.01}"
 	p := newProject(t)
 	p.bucket("ml-lab")
-	p.fake.Refused = []string{"s3:PutObject"}
+	p.fake.Refuse("s3:PutObject")
 	p.profile("ecs", run, "results: {s3: s3://ml-lab}\n")
 	for _, want := range []string{"the role of the instance profile ecsInstanceRole may not s3:PutObject on arn:aws:s3:::ml-lab/*", "the policy that the plan shows"} {
 		if out, err := p.Try("run", "--plain"); err == nil || !strings.Contains(out, want) {

@@ -55,7 +55,7 @@ func TestTheTokenOfRayStandsInNoTaskDefinition(t *testing.T) {
 		p.clean()
 	}
 	p := newProject(t)
-	p.fake.Refused = []string{"ssm:GetParameters"}
+	p.fake.Refuse("ssm:GetParameters")
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", executing)
 	if out, err := p.Try("run", "--plain"); err == nil || !strings.Contains(out, "may not ssm:GetParameters") {
 		t.Errorf("%v\n%s", err, out)

@@ -45,12 +45,11 @@ type Fake struct {
 	Full map[string]string
 	// Unnamed has machines come without the tag that names their group.
 	Unnamed bool
-	// ECR has the account's repositories; nil: it has none that are asked for.
-	ECR *fakeecr.Fake
-	// Profiles are the instance profiles that are there; Refused what their roles may not.
+	// Profiles are the instance profiles that are there.
 	Profiles []string
-	Refused  []string
 
+	refused []string      // what roles may not
+	ecr     *fakeecr.Fake // nil: there are no repositories
 	dir     string
 	net     int // the second byte of the machines' addresses
 	server  *httptest.Server
@@ -176,6 +175,27 @@ while True:
 os._exit(0)
 `
 
+// Refuse has no role do what the actions name.
+func (f *Fake) Refuse(actions ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = actions
+}
+
+// SetECR gives the account repositories.
+func (f *Fake) SetECR(e *fakeecr.Fake) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ecr = e
+}
+
+// ECR are the account's repositories; nil: it has none.
+func (f *Fake) ECR() *fakeecr.Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ecr
+}
+
 // Calls are all that came in, in order.
 func (f *Fake) Calls() []Call {
 	f.mu.Lock()
@@ -281,9 +301,9 @@ func (f *Fake) act(w http.ResponseWriter, r *http.Request, q request, body []byt
 	switch {
 	case q.service == "AmazonEC2ContainerServiceV20141113":
 		f.json(w, q, f.ecs)
-	case q.service == fakeecr.Target && f.ECR != nil:
+	case q.service == fakeecr.Target && f.ECR() != nil:
 		f.json(w, q, func(q request) (any, *Error) {
-			out, e := f.ECR.Answer(q.name, body)
+			out, e := f.ecr.Answer(q.name, body)
 			if e != nil {
 				return nil, &Error{400, e.Code, e.Says}
 			}

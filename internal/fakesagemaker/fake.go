@@ -52,13 +52,12 @@ type Fake struct {
 	Short func(key string, nth int) bool
 	// Use is what CloudWatch has of each host (JOB/algo-N) for the last minute, by metric.
 	Use func(host, metric string) (value float64, known bool)
-	// ECR has the account's repositories; nil: it has none that are asked for.
-	ECR *fakeecr.Fake
-	// Quota is that of each type; Refused are actions that no role may do.
-	Quota   int
-	Refused []string
+	// Quota is that of each type.
+	Quota int
 
-	dir string
+	refused []string      // actions that no role may do
+	ecr     *fakeecr.Fake // nil: there are no repositories
+	dir     string
 
 	mu       sync.Mutex
 	calls    map[string]int
@@ -121,6 +120,27 @@ func (f *Fake) Close() {
 func (f *Fake) Env() []string {
 	return []string{"AWS_ENDPOINT_URL=" + f.URL, "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI", "AWS_SESSION_TOKEN=",
 		"AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region, "AWS_PROFILE=", "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "DLWB_SETTLE=15s"}
+}
+
+// Refuse has no role do what the actions name.
+func (f *Fake) Refuse(actions ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = actions
+}
+
+// SetECR gives the account repositories.
+func (f *Fake) SetECR(e *fakeecr.Fake) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ecr = e
+}
+
+// ECR are the account's repositories; nil: it has none.
+func (f *Fake) ECR() *fakeecr.Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ecr
 }
 
 // Calls are all that came in, in order; with a name, only those.
@@ -236,9 +256,9 @@ func (f *Fake) json(w http.ResponseWriter, r *http.Request, name string, body []
 		"ListServiceQuotas": f.quotas, "GetProducts": f.products,
 	}
 	act, known := actions[name]
-	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), fakeecr.Target) && f.ECR != nil {
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), fakeecr.Target) && f.ECR() != nil {
 		known, act = true, func(body []byte) (any, *Error) {
-			out, e := f.ECR.Answer(name, body)
+			out, e := f.ECR().Answer(name, body)
 			if e != nil {
 				return nil, &Error{400, e.Code, e.Says}
 			}

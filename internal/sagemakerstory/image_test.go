@@ -21,8 +21,8 @@ import (
 func withDocker(t *testing.T) (*project, *fakeecr.Docker) {
 	t.Helper()
 	p, docker := newProject(t), fakeecr.NewDocker(t)
-	p.fake.ECR = fakeecr.New(p.fake.Region, "team/train")
-	t.Cleanup(p.fake.ECR.Close)
+	p.fake.SetECR(fakeecr.New(p.fake.Region, "team/train"))
+	t.Cleanup(p.fake.ECR().Close)
 	p.Env = append(p.Env, "PATH="+docker.Path())
 	p.Write("Dockerfile", "FROM scratch\nCOPY requirements.txt /app/\n")
 	p.Write("requirements.txt", "numpy\n")
@@ -48,20 +48,20 @@ func imageOf(t *testing.T, body []byte) string {
 func TestATrainingJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 	p, docker := withDocker(t)
 	plan := p.Must("plan")
-	for _, want := range []string{"Dockerfile and 1 file are built here by docker for linux/amd64, and pushed to " + p.fake.ECR.Host + "/team/train", "arn:aws:ecr:us-west-2:123456789012:repository/team/train", "ecr:BatchGetImage", "build"} {
+	for _, want := range []string{"Dockerfile and 1 file are built here by docker for linux/amd64, and pushed to " + p.fake.ECR().Host + "/team/train", "arn:aws:ecr:us-west-2:123456789012:repository/team/train", "ecr:BatchGetImage", "build"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, plan)
 		}
 	}
 	out := p.Must("run", "--json", "--down")
 	events := jobstory.Said(t, out)
-	tags := p.fake.ECR.Tags("team/train")
+	tags := p.fake.ECR().Tags("team/train")
 	if len(tags) != 1 {
 		t.Fatalf("the tags are %v", tags)
 	}
 	for tag, digest := range tags {
 		calls := p.fake.Calls("CreateTrainingJob")
-		if got, want := imageOf(t, calls[len(calls)-1].Body), p.fake.ECR.Host+"/team/train@"+digest; got != want {
+		if got, want := imageOf(t, calls[len(calls)-1].Body), p.fake.ECR().Host+"/team/train@"+digest; got != want {
 			t.Errorf("the job's image is %s, want %s", got, want)
 		}
 		if !strings.Contains(out, "aws ecr batch-delete-image --region us-west-2 --repository-name team/train --image-ids imageTag="+tag+" removes it") {
@@ -76,11 +76,11 @@ func TestATrainingJobRunsInTheImageOfItsDockerfile(t *testing.T) {
 	if proven := jobstory.EventOf(t, events, "receipt")["proven"]; proven != true {
 		t.Errorf("the receipt says %v", proven)
 	}
-	if strings.Contains(out, p.fake.ECR.Password()) {
+	if strings.Contains(out, p.fake.ECR().Password()) {
 		t.Error("the password of the registry is told")
 	}
 	p.Write("train.py", jobstory.Script+"\n# changed\n")
-	if out = p.Must("run", "--plain", "--down"); !strings.Contains(out, "unchanged: "+p.fake.ECR.Host+"/team/train:") || len(docker.Calls("build")) != 1 || len(docker.Calls("push")) != 1 {
+	if out = p.Must("run", "--plain", "--down"); !strings.Contains(out, "unchanged: "+p.fake.ECR().Host+"/team/train:") || len(docker.Calls("build")) != 1 || len(docker.Calls("push")) != 1 {
 		t.Errorf("the second run says\n%s", out)
 	}
 	if plan = p.Must("plan"); !strings.Contains(plan, "unchanged: ") {
@@ -189,7 +189,7 @@ func TestTheNextRunGoesOnWhereOneBuilt(t *testing.T) {
 // The registry's right to a pull is looked for on the repository alone.
 func TestARoleThatMayNotPullIsSaid(t *testing.T) {
 	p, _ := withDocker(t)
-	p.fake.Refused = []string{"ecr:BatchGetImage"}
+	p.fake.Refuse("ecr:BatchGetImage")
 	if out, _ := p.Try("plan"); !strings.Contains(out, "may not ecr:BatchGetImage on arn:aws:ecr:us-west-2:"+fakesagemaker.Account+":repository/team/train") {
 		t.Errorf("the plan says\n%s", out)
 	}
