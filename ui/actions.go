@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/shell"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -133,9 +134,9 @@ func (m *Model) shellOn(node int) tea.Cmd {
 	if c == nil {
 		return m.say("warning", "no shell can be opened on "+session.NodeName(node))
 	}
-	shell := session.Watch(c, os.Stderr)
+	s := shell.Watch(c, os.Stderr)
 	return tea.ExecProcess(c, func(err error) tea.Msg {
-		return taskDone{task: -1, text: shell.Ended(session.NodeName(node), err)}
+		return taskDone{task: -1, text: s.Ended(session.NodeName(node), err)}
 	})
 }
 

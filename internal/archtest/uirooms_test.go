@@ -34,6 +34,7 @@ var uiRooms = map[string][]string{
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},
 	"nodes":   {"text", "spark", "session"},
+	"shell":   {"text"},
 }
 
 // pureUIRooms are those that neither draw nor know of a terminal.

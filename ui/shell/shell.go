@@ -1,4 +1,5 @@
-package session
+// Package shell keeps what a program says of its own failure that has the terminal.
+package shell
 
 import (
 	"errors"
