@@ -103,6 +103,34 @@ func TestAnImageIsBuiltAgainWhenItsInputsChangeAndOnlyThen(t *testing.T) {
 	}
 }
 
+// An image that did not change costs one question to the engine, whose every start
+// takes a tenth of a second and more; after a change of anything all are asked again.
+func TestAnUnchangedImageIsOneQuestion(t *testing.T) {
+	l := withPodman(t)
+	bin := t.TempDir()
+	asked := filepath.Join(bin, "asked")
+	write(t, filepath.Join(bin, "podman"), "#!/bin/sh\necho \"$@\" >>'"+asked+"'\nexec /usr/bin/podman \"$@\"\n")
+	if err := os.Chmod(filepath.Join(bin, "podman"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.env[1] = "PATH=" + bin + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	spec := Spec{Kind: Docker, Cluster: "c", File: podrig.PythonImage}
+	first := l.must(spec)
+	write(t, asked, "")
+	again := l.must(spec)
+	text, err := os.ReadFile(asked)
+	if calls := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(calls) != 1 || !strings.HasPrefix(calls[0], "image inspect ") {
+		t.Errorf("asked was %q (%v)", calls, err)
+	}
+	if !again.Skipped || again.Python != first.Python || again.Version != first.Version || !slices.Equal(again.Wrap, first.Wrap) {
+		t.Errorf("%+v, and before %+v", again, first)
+	}
+	spec.Mounts = []string{bin + ":/data:ro"}
+	if r := l.must(spec); r.Skipped {
+		t.Error("other mounts were passed over")
+	}
+}
+
 // A podman that needs four seconds after the end of what it ran, as on a busy machine,
 // and one whose own helper was killed, which waits for ever.
 func TestTheExitCodeOfASlowPodmanIsKeptAndOneThatHangsIsEnded(t *testing.T) {

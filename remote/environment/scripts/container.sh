@@ -72,8 +72,28 @@ write() {
 	} >"$dir/run.new" && chmod 700 "$dir/run.new" && mv -f "$dir/run.new" "$dir/run" && ln -sf run "$dir/python"
 }
 
+# unchanged: says what was made before, where that is what is asked for. One question to
+# the engine that made it is enough: others, and more, are asked where it does not hold.
+unchanged() {
+	[ "$make" != force ] && [ -r "$dir/said" ] || return 1
+	said=$(cat "$dir/said")
+	made=${said%%"$line"*}
+	[ "${made%% *}" = "$key" ] || return 1
+	made=${made#* }
+	engine=${made%% *}
+	name=${image:-localhost/dlwb-env:$(inputs)}
+	[ "$("$engine" image inspect --format '{{.Id}}' "$name" 2>/dev/null)" = "${made#* }" ] || return 1
+	say engine "$engine"
+	say image "$name"
+	printf '%s\n' "${said#*"$line"}"
+	say unchanged yes
+}
+
 say home "$HOME"
 say path "$PATH"
+if unchanged; then
+	exit 0
+fi
 engine || {
 	say engine none
 	exit 1
@@ -87,15 +107,6 @@ else
 fi
 say image "$image"
 id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>/dev/null) || id=
-if [ -n "$id" ] && [ "$make" != force ] && [ -r "$dir/said" ]; then
-	said=$(cat "$dir/said")
-	rest=${said#"$key $engine $id$line"}
-	if [ "$rest" != "$said" ]; then
-		printf '%s\n' "$rest"
-		say unchanged yes
-		exit 0
-	fi
-fi
 [ -n "$make" ] || exit 0
 
 gpus=$(gpus)
