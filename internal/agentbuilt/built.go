@@ -13,6 +13,7 @@ import (
 	"runtime"
 
 	"github.com/dlwb/dlwb/internal/agentbin"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 func init() {
@@ -72,5 +73,5 @@ func Path(dir string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, a.Name)
-	return path, os.WriteFile(path, plain, 0o755)
+	return path, testprogram.Write(path, plain, 0o755)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 //go:embed docker.py
@@ -35,7 +37,7 @@ func NewDocker(t testing.TB) *Docker {
 	d := &Docker{Dir: t.TempDir()}
 	d.log = filepath.Join(d.Dir, "calls")
 	for name, text := range map[string]string{"docker": answers, "docker.py": program} {
-		if err := os.WriteFile(filepath.Join(d.Dir, name), []byte(text), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(d.Dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

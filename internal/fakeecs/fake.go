@@ -25,6 +25,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/fakeecr"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // Region is where everything is.
@@ -132,7 +133,7 @@ func (f *Fake) Close() {
 func (f *Fake) Env() []string {
 	bin := filepath.Join(f.dir, "bin")
 	_ = os.MkdirAll(bin, 0o755)
-	_ = os.WriteFile(filepath.Join(bin, "session-manager-plugin"), []byte(plugin), 0o755)
+	_ = testprogram.Write(filepath.Join(bin, "session-manager-plugin"), []byte(plugin), 0o755)
 	env := f.AWS.Env()
 	env[0] = "AWS_ENDPOINT_URL=" + f.URL
 	return append(env, "PATH="+bin+":"+os.Getenv("PATH"))

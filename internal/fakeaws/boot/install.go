@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 //go:embed shims/*.sh
@@ -51,7 +52,7 @@ func (g *guest) writeShims() error {
 			return err
 		}
 		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(bin, name), text, 0o755); err != nil {
+			if err := testprogram.Write(filepath.Join(bin, name), text, 0o755); err != nil {
 				return err
 			}
 		}
