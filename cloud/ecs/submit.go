@@ -43,7 +43,17 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	r.Built = built
-	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
+	enter(stepUpload, uploadText(j, body))
+	return m.give(ctx, g, r, name, body)
+}
+
+// uploadText says what goes to Ray.
+func uploadText(j cloud.Job, body []byte) string {
+	return fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body))))
+}
+
+// give uploads the code of a job to Ray and hands the job in.
+func (m *maker) give(ctx context.Context, g *gate, r ref, name string, body []byte) (cloud.Submitted, error) {
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {
 		return cloud.Submitted{}, fmt.Errorf("upload the code: %w", err)

@@ -216,15 +216,8 @@ func (p *Provider) submitThere(ctx context.Context, life cloud.Life, j cloud.Job
 	if err := m.rayThere(ctx, g, t); err != nil {
 		return cloud.Submitted{}, err
 	}
-	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
-	uri, err := g.Upload(ctx, name, body)
-	if err != nil {
-		return cloud.Submitted{}, fmt.Errorf("upload the code: %w", err)
-	}
-	if err := m.handIn(ctx, g, r, uri); err != nil {
-		return cloud.Submitted{}, err
-	}
-	return r.submitted(), nil
+	enter(stepUpload, uploadText(j, body))
+	return m.give(ctx, g, r, name, body)
 }
 
 // noneMade refuses a cluster that is there where the life has one of its own, whose

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // What a Bring takes: more than a run's results have, and no more than a disk that
@@ -90,16 +91,8 @@ func (b *Bucket) bring(ctx context.Context, o Object, into *os.Root) (why string
 }
 
 func (b *Bucket) bringOnce(ctx context.Context, o Object, into *os.Root) (err error) {
-	asked := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	late := time.AfterFunc(silentLimit, cancel)
-	defer late.Stop()
-	defer func() { // before the cancel above
-		if err != nil && ctx.Err() != nil && asked.Err() == nil {
-			err = fmt.Errorf("nothing of it came for %s", units.Duration(silentLimit))
-		}
-	}()
+	ctx, patience := waits.Silent(ctx, silentLimit)
+	defer func() { err = patience.End(err) }()
 	in := &s3.GetObjectInput{Bucket: &b.name, Key: &o.key}
 	if o.ETag != "" {
 		in.IfMatch = aws.String(o.ETag)
@@ -113,7 +106,7 @@ func (b *Bucket) bringOnce(ctx context.Context, o Object, into *os.Root) (err er
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, io.LimitReader(heard{out.Body, late}, o.Size+1))
+	n, err := io.Copy(f, io.LimitReader(patience.Reader(out.Body), o.Size+1))
 	if err == nil && n != o.Size {
 		err = fmt.Errorf("%d of %d bytes came", n, o.Size)
 	}
@@ -121,18 +114,4 @@ func (b *Bucket) bringOnce(ctx context.Context, o Object, into *os.Root) (err er
 		return errors.Join(err, into.Remove(o.Path))
 	}
 	return nil
-}
-
-// heard puts the end of the patience off with each piece that comes.
-type heard struct {
-	from io.Reader
-	late *time.Timer
-}
-
-func (h heard) Read(p []byte) (int, error) {
-	n, err := h.from.Read(p)
-	if n > 0 {
-		h.late.Reset(silentLimit)
-	}
-	return n, err
 }

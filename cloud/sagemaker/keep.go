@@ -108,22 +108,14 @@ func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.R
 var silentLimit = time.Minute
 
 func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os.Root, room *int64) (left []string, err error) {
-	asked := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer func() { // before the cancel above
-		if err != nil && ctx.Err() != nil && asked.Err() == nil {
-			err = fmt.Errorf("nothing of it came for %s", units.Duration(silentLimit))
-		}
-	}()
-	late := time.AfterFunc(silentLimit, cancel)
-	defer late.Stop()
+	ctx, patience := waits.Silent(ctx, silentLimit)
+	defer func() { err = patience.End(err) }()
 	out, err := d.bucket().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	if err != nil {
 		return nil, err
 	}
 	defer out.Body.Close()
-	body := heard{out.Body, late}
+	body := patience.Reader(out.Body)
 	switch name {
 	case "model.tar.gz":
 		return pack.Unpack(body, into, func(name string) string { return path.Join("model", name) })
@@ -135,20 +127,6 @@ func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os
 		return []string{key + ": " + err.Error()}, nil // the others may come
 	}
 	return nil, err
-}
-
-// heard puts the end of the patience off with each piece that comes.
-type heard struct {
-	from io.Reader
-	late *time.Timer
-}
-
-func (h heard) Read(p []byte) (int, error) {
-	n, err := h.from.Read(p)
-	if n > 0 {
-		h.late.Reset(silentLimit)
-	}
-	return n, err
 }
 
 // keptDir is where the launcher puts results aside, below /opt/ml/output/data.

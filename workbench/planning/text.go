@@ -60,15 +60,7 @@ func (p *Plan) Text() string {
 	if len(p.Secrets) > 0 {
 		row("secrets", "%s, from this shell", strings.Join(p.Secrets, ", "))
 	}
-	if len(p.Results) > 0 {
-		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
-	}
-	if p.Profile != nil && p.Profile.Results.S3 != "" && homeward(traits(p.Provider)) {
-		row("results in", "%s besides, and checkpoints; dlwb sends them with your AWS credentials", p.Profile.Results.S3)
-	}
-	if p.Profile != nil && keptInS3(p.Profile) {
-		row("results", "what the run writes to DLWB_OUTPUT in %s, by the role of its containers", p.Profile.Results.S3)
-	}
+	p.resultsText(row)
 	for _, text := range p.Warnings {
 		row("warning", "%s", text)
 	}
@@ -95,6 +87,19 @@ func (p *Plan) Text() string {
 		}
 	}
 	return b.String()
+}
+
+// resultsText says where what the run writes goes.
+func (p *Plan) resultsText(row func(name, format string, args ...any)) {
+	if len(p.Results) > 0 {
+		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
+	}
+	if p.Profile != nil && p.Profile.Results.S3 != "" && homeward(traits(p.Provider)) {
+		row("results in", "%s besides, and checkpoints; dlwb sends them with your AWS credentials", p.Profile.Results.S3)
+	}
+	if p.Profile != nil && keptInS3(p.Profile) {
+		row("results", "what the run writes to DLWB_OUTPUT in %s, by the role of its containers", p.Profile.Results.S3)
+	}
 }
 
 func costText(perHour float64) string {
