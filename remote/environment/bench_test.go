@@ -49,32 +49,17 @@ func BenchmarkFirstEnvironment(b *testing.B) {
 // BenchmarkUnchangedEnvironment looks at one that did not change, on eight nodes at
 // once.
 func BenchmarkUnchangedEnvironment(b *testing.B) {
-	spec := Spec{Kind: Venv, Cluster: "c", Content: "--no-index\n"}
-	nodes := make([]*local, 8)
-	for i := range nodes {
-		nodes[i] = newLocal(b, bare(b))
-		nodes[i].must(spec)
-	}
-	for b.Loop() {
-		var all sync.WaitGroup
-		for _, l := range nodes {
-			all.Go(func() {
-				if r, err := l.prepare(spec); err != nil || !r.Skipped {
-					b.Errorf("%v, skipped %v", err, r.Skipped)
-				}
-			})
-		}
-		all.Wait()
-	}
+	unchanged(b, func() (*local, Spec) {
+		return newLocal(b, bare(b)), Spec{Kind: Venv, Cluster: "c", Content: "--no-index\n"}
+	})
 }
 
-// BenchmarkUnchangedCondaEnvironment is the same with a real conda, mamba or micromamba.
-func BenchmarkUnchangedCondaEnvironment(b *testing.B) {
+// unchanged makes eight environments, and looks at all of them at once.
+func unchanged(b *testing.B, node func() (*local, Spec)) {
 	nodes, specs := make([]*local, 8), make([]Spec, 8)
 	for i := range nodes {
-		l, channel := withConda(b)
-		nodes[i], specs[i] = l, condaSpec(channel, "python")
-		l.must(specs[i])
+		nodes[i], specs[i] = node()
+		nodes[i].must(specs[i])
 	}
 	for b.Loop() {
 		var all sync.WaitGroup
@@ -87,4 +72,12 @@ func BenchmarkUnchangedCondaEnvironment(b *testing.B) {
 		}
 		all.Wait()
 	}
+}
+
+// BenchmarkUnchangedCondaEnvironment is the same with a real conda, mamba or micromamba.
+func BenchmarkUnchangedCondaEnvironment(b *testing.B) {
+	unchanged(b, func() (*local, Spec) {
+		l, channel := withConda(b)
+		return l, condaSpec(channel, "python")
+	})
 }
