@@ -108,7 +108,7 @@ func (f *Fake) iam(q request) (string, *Error) {
 		var all string
 		for i := 1; q.form.Get(fmt.Sprintf("ActionNames.member.%d", i)) != ""; i++ {
 			name, decision := q.form.Get(fmt.Sprintf("ActionNames.member.%d", i)), "allowed"
-			if slices.Contains(f.refused, name) {
+			if f.RefusesTo(name) {
 				decision = "implicitDeny"
 			}
 			all += "<member><EvalActionName>" + name + "</EvalActionName><EvalDecision>" + decision + "</EvalDecision></member>"

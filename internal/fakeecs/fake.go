@@ -49,8 +49,7 @@ type Fake struct {
 	// Profiles are the instance profiles that are there.
 	Profiles []string
 
-	refused []string      // what roles may not
-	ecr     *fakeecr.Fake // nil: there are no repositories
+	fakeecr.Holder
 	dir     string
 	net     int // the second byte of the machines' addresses
 	server  *httptest.Server
@@ -176,27 +175,6 @@ while True:
 os._exit(0)
 `
 
-// Refuse has no role do what the actions name.
-func (f *Fake) Refuse(actions ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refused = actions
-}
-
-// SetECR gives the account repositories.
-func (f *Fake) SetECR(e *fakeecr.Fake) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ecr = e
-}
-
-// ECR are the account's repositories; nil: it has none.
-func (f *Fake) ECR() *fakeecr.Fake {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ecr
-}
-
 // Calls are all that came in, in order.
 func (f *Fake) Calls() []Call {
 	f.mu.Lock()
@@ -304,7 +282,7 @@ func (f *Fake) act(w http.ResponseWriter, r *http.Request, q request, body []byt
 		f.json(w, q, f.ecs)
 	case q.service == fakeecr.Target && f.ECR() != nil:
 		f.json(w, q, func(q request) (any, *Error) {
-			out, e := f.ecr.Answer(q.name, body)
+			out, e := f.ECR().Answer(q.name, body)
 			if e != nil {
 				return nil, &Error{400, e.Code, e.Says}
 			}

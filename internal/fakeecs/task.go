@@ -178,7 +178,7 @@ func (f *Fake) run(c *cluster, s *service, x *member) {
 	env := objects(def, "environment")
 	for _, s := range objects(def, "secrets") {
 		p := f.parameters[strings.TrimPrefix(str(s, "valueFrom"), arn("ssm", "parameter"))]
-		if p == nil || slices.Contains(f.refused, "ssm:GetParameters") {
+		if p == nil || f.RefusesTo("ssm:GetParameters") {
 			t.status, t.desired, t.stopCode, t.why = "STOPPED", "STOPPED", "TaskFailedToStart", "ResourceInitializationError: unable to pull secrets or registry auth: "+str(s, "valueFrom")
 			return
 		}

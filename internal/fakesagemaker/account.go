@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -35,7 +34,7 @@ func (f *Fake) form(w http.ResponseWriter, r *http.Request, name string, in url.
 		_, _ = fmt.Fprint(w, `<SimulatePrincipalPolicyResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>`)
 		for i := 1; in.Has(fmt.Sprintf("ActionNames.member.%d", i)); i++ {
 			action, decision := in.Get(fmt.Sprintf("ActionNames.member.%d", i)), "allowed"
-			if slices.Contains(f.refused, action) {
+			if f.RefusesTo(action) {
 				decision = "implicitDeny"
 			}
 			_, _ = fmt.Fprintf(w, `<member><EvalActionName>%s</EvalActionName><EvalDecision>%s</EvalDecision></member>`, action, decision)

@@ -55,9 +55,8 @@ type Fake struct {
 	// Quota is that of each type.
 	Quota int
 
-	refused []string      // actions that no role may do
-	ecr     *fakeecr.Fake // nil: there are no repositories
-	dir     string
+	fakeecr.Holder
+	dir string
 
 	mu       sync.Mutex
 	calls    map[string]int
@@ -120,27 +119,6 @@ func (f *Fake) Close() {
 func (f *Fake) Env() []string {
 	return []string{"AWS_ENDPOINT_URL=" + f.URL, "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI", "AWS_SESSION_TOKEN=",
 		"AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region, "AWS_PROFILE=", "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "DLWB_SETTLE=15s"}
-}
-
-// Refuse has no role do what the actions name.
-func (f *Fake) Refuse(actions ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refused = actions
-}
-
-// SetECR gives the account repositories.
-func (f *Fake) SetECR(e *fakeecr.Fake) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ecr = e
-}
-
-// ECR are the account's repositories; nil: it has none.
-func (f *Fake) ECR() *fakeecr.Fake {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ecr
 }
 
 // Calls are all that came in, in order; with a name, only those.

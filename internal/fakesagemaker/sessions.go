@@ -5,7 +5,6 @@ package fakesagemaker
 import (
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,7 +54,7 @@ func (f *Fake) startSession(body []byte) (any, *Error) {
 	job, host, _ := strings.Cut(strings.TrimPrefix(in.Target, "sagemaker-training-job:"), "_algo-")
 	n, err := strconv.Atoi(host)
 	j := f.jobs[job]
-	silent := slices.ContainsFunc(f.refused, func(action string) bool { return strings.HasPrefix(action, "ssmmessages:") })
+	silent := f.Refuses(func(action string) bool { return strings.HasPrefix(action, "ssmmessages:") })
 	switch {
 	case !strings.HasPrefix(in.Target, "sagemaker-training-job:") || err != nil || j == nil || n < 1 || n > j.ResourceConfig.InstanceCount ||
 		j.second != "Training" || j.RemoteDebugConfig == nil || !j.RemoteDebugConfig.EnableRemoteDebug || j.EnableNetworkIsolation || silent:
