@@ -296,10 +296,21 @@ func TestAReusedPidIsNotTakenForTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill9(t, s.PID)
-	bystander := exec.Command("sleep", "1000")
-	if err := bystander.Start(); err != nil {
-		t.Fatal(err)
-	}
+	// A pid is used again when all others were, not within the tick of the clock in which
+	// the kernel has its first owner start.
+	var bystander *exec.Cmd
+	eventually(t, "a process that starts in another tick", func() bool {
+		bystander = exec.Command("sleep", "1000")
+		if err := bystander.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if living(bystander.Process.Pid, s.Start) {
+			_ = bystander.Process.Kill()
+			_ = bystander.Wait()
+			return false
+		}
+		return true
+	})
 	defer func() { _ = bystander.Process.Kill(); _ = bystander.Wait() }()
 	s.PID = bystander.Process.Pid
 	if err := writeJSON(filepath.Join(node, servingFile), s); err != nil {
