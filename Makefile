@@ -47,7 +47,7 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 e2e-hosts: build ## the life of a cluster on machines of yours: make e2e-hosts HOSTS="gpu1 gpu2"; says what held
 	sh internal/tools/e2e_hosts.sh
 
-test: agent ## install what the tests need and run them (RACE=1: with the race detector, twice the time)
+test: agent ## install what the tests need and run them (RACE=1: with the race detector)
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
 

@@ -10,8 +10,7 @@
 #
 # vet is a matter of make check, which asks more of it.
 #
-# With RACE=1, as .ci/run asks, the race detector watches: twice the time, on a machine
-# of two cores.
+# With RACE=1, as .ci/run asks, the race detector watches.
 #
 # With TIMES=N each test runs N times, and four times as many packages run at once: a
 # test that fails once in fifty runs, or only on a busy machine, is found so.
