@@ -58,10 +58,11 @@ type app struct {
 	skip     func(event.Event) bool // events that a command does not print; nil: it prints all
 	trust    string                 // the hash that --trust names
 
-	asking   sync.Mutex
-	answers  *bufio.Reader
-	onScreen atomic.Bool // a screen has the terminal
-	said     lastSaid
+	interrupted <-chan struct{} // closed by the first signal that asks for an end
+	asking      sync.Mutex
+	answers     *bufio.Reader
+	onScreen    atomic.Bool // a screen has the terminal
+	said        lastSaid
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app { return &app{in: in, door: newDoor(out, err)} }
@@ -250,9 +251,6 @@ func (a *app) askUntil(question string) (said string, interrupted bool) {
 		a.answers = bufio.NewReader(a.in)
 	}
 	fmt.Fprint(a.err, question)
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, endings()...)
-	defer signal.Stop(ended)
 	typed := make(chan string, 1)
 	go func() {
 		line, err := a.answers.ReadString('\n')
@@ -264,7 +262,7 @@ func (a *app) askUntil(question string) (said string, interrupted bool) {
 	select {
 	case line := <-typed:
 		return strings.TrimSpace(line), false
-	case <-ended:
+	case <-a.interrupted:
 		fmt.Fprintln(a.err)
 		return "", true
 	}
@@ -290,10 +288,6 @@ func (a *app) askPassphrase(file string, again bool) ([]byte, bool) {
 	}
 	sanitize.Fprintf(a.err, "%spassphrase of %s: ", wrong, file)
 	defer fmt.Fprintln(a.err)
-	// Ctrl-C ends the question: the terminal must not stay silent.
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, endings()...)
-	defer signal.Stop(ended)
 	typed := make(chan []byte, 1)
 	go func() {
 		text, err := term.ReadPassword(in.Fd())
@@ -305,7 +299,7 @@ func (a *app) askPassphrase(file string, again bool) ([]byte, bool) {
 	select {
 	case text := <-typed:
 		return text, len(text) > 0
-	case <-ended:
+	case <-a.interrupted: // the terminal must not stay silent
 		return nil, false
 	}
 }

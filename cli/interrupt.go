@@ -27,11 +27,13 @@ const (
 	closeLimit = 500 * time.Millisecond
 )
 
-// interruptible gives a context that the first signal ends. Whatever is then
-// finished takes its time, and says so; the second signal ends the process at
-// once, always: nothing in the program is asked.
+// interruptible gives a context that the first signal ends, and with it every
+// question, also one that is asked later. Whatever is then finished takes its time,
+// and says so; the second signal ends the process at once, always: nothing in the
+// program is asked.
 func (a *app) interruptible() (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
+	a.interrupted = ctx.Done()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endings()...)
 	atStart := stateOf(a.in)
