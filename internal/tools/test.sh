@@ -2,11 +2,12 @@
 # test.sh: every test, in the order in which they disturb each other least. All
 # parts run, also after one has failed.
 #
-# What is no story mostly waits: one package more than there are cores runs at a
-# time, first those that wait the longest. The stories start processes and look at
-# how long things take. Those of chaos run several at a time by themselves; the
-# others go two packages at a time, the longest first: begun last, cli's went on alone
-# for minutes. What only computes runs beside the stories.
+# What is no story mostly waits: more packages than there are cores run at a time,
+# first those that wait the longest. The stories start processes and look at how long
+# things take: fewer of them, the longest first: begun last, cli's went on alone for
+# minutes. Those of chaos run several at a time by themselves, and what only computes
+# runs beside the stories. The race detector makes work of what waits without it:
+# under it fewer go at a time.
 #
 # vet is a matter of make check, which asks more of it.
 #
@@ -42,7 +43,8 @@ if script=$(command -v python3) && [ "$(head -c 2 "$script")" = '#!' ]; then
     fi
 fi
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-crowd=1 again=''
+wide=$((2 * cores)) several=3 crowd=1 again=''
+[ -z "$RACE" ] || { wide=$((cores + 1)) && several=2; }
 [ -z "${TIMES:-}" ] || crowd=4 again="-count=$TIMES -timeout=6h"
 failed=0
 
@@ -100,7 +102,7 @@ packages() {
 }
 
 # shellcheck disable=SC2086
-packages $((cores + 1)) $longest $others
+packages $wide $longest $others
 
 packages 1 ./internal/chaos
 
@@ -116,7 +118,7 @@ if [ -n "$RACE" ]; then
 fi
 
 # shellcheck disable=SC2086
-packages 2 $stories
+packages $several $stories
 # So are hundreds of deaths of dlwb as people have it, what it takes to store a flood,
 # and a log of millions of lines.
 if [ -n "$RACE" ]; then
