@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/agentbin"
+	"github.com/dlwb/dlwb/internal/crash"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
@@ -69,7 +70,7 @@ func (c *contact) bring(ctx context.Context, r hostclaim.Request, machine []stri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit+bringLimit, &waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit + bringLimit}})
 	defer cancel()
-	var tried []string
+	var failed noPlaceError
 	for _, place := range agentbin.Moments {
 		w := newWords()
 		line := agentbin.OnceLine(agent, place, hostMode, agentbin.Source{Size: len(program), Gzip: zip}, w)
@@ -78,16 +79,27 @@ func (c *contact) bring(ctx context.Context, r hostclaim.Request, machine []stri
 		if !cant {
 			return got.answer(w)
 		}
-		tried = append(tried, place+" ("+agentbin.Why(why, got.complaints)+")")
+		if limit, is := crash.Why(got.complaints); is {
+			failed.limit = limit
+			break // a limit holds in every place
+		}
+		failed.tried = append(failed.tried, place+" ("+agentbin.Why(why, got.complaints)+")")
 	}
-	return hostclaim.Answer{}, &noPlaceError{tried}
+	return hostclaim.Answer{}, &failed
 }
 
-// noPlaceError says that a host has no place for the agent.
-type noPlaceError struct{ tried []string }
+// noPlaceError says that a host has no place for the agent, or ends it by a limit of
+// the login wherever it lies.
+type noPlaceError struct {
+	tried []string
+	limit string
+}
 
-// Error names the places.
+// Error names the limit, or the places.
 func (e *noPlaceError) Error() string {
+	if e.limit != "" {
+		return "a program of dlwb's does not run: " + e.limit
+	}
 	return "a program of dlwb's can be executed in none of its directories: " + strings.Join(e.tried, ", ")
 }
 

@@ -63,3 +63,13 @@ func TestWhatALoginLeavesInTheBackgroundIsNotWaitedFor(t *testing.T) {
 		t.Error("nothing was left in the background:", err)
 	}
 }
+
+func TestALoginWhoseLimitsEndDlwbsProgramIsToldWhichOne(t *testing.T) {
+	w := newWorld(t)
+	shell := w.path("shell")
+	if err := testprogram.Write(shell, []byte("#!/bin/sh\nulimit -v 200000\nexec /bin/sh \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.start("small", sshdtest.Shell(shell))
+	want(t, w.check("small"), "NO small: a program of dlwb's does not run: programs get too little address space there (ulimit -v) | have that limit raised")
+}
