@@ -21,6 +21,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/console"
 	"github.com/dlwb/dlwb/cli/diary"
 	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cli/told"
@@ -225,7 +226,7 @@ func (a *app) with(do func(ctx context.Context, w *workbench.Workbench, args []s
 // screen reports whether the terminal screen can be shown: somebody looks, and
 // did not ask for lines.
 func (a *app) screen() bool {
-	return !a.plain && !a.json && os.Getenv("TERM") != "dumb" && a.atTerminal() && a.terminal() != nil
+	return !a.plain && !a.json && !console.Dumb() && a.atTerminal() && a.terminal() != nil
 }
 
 // confirmHost asks whether a host that is not known yet is the right one. Where

@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
+	"github.com/dlwb/dlwb/cli/console"
 	"github.com/dlwb/dlwb/cli/openline"
 	"github.com/dlwb/dlwb/sanitize"
 )
@@ -78,7 +79,7 @@ func (d *door) leaveScreen() {
 // none that can do that, or programs read it.
 func (d *door) openLine(json bool) *openline.Line {
 	to := d.terminal()
-	if to == nil || json || os.Getenv("TERM") == "dumb" {
+	if to == nil || json || console.Dumb() {
 		return nil
 	}
 	wipe := func() { _, _ = io.WriteString(to, "\r\x1b[K") }

@@ -148,7 +148,7 @@ path of a profile for its newest run, or nothing for the newest of all. CLUSTER 
 on it, the path of its profile, or nothing when there is only one. What is a name is tried as a name first.
 
 Flags of every command: ` + "`--json`; `--plain`" + ` prints lines instead of opening the screen (as it is without
-a terminal, and with TERM=dumb); ` + "`--help`" + `.
+a terminal, and where TERM is dumb or not set); ` + "`--help`" + `.
 `
 
 // CommandReference is the page docs/commands.md, made from the commands.

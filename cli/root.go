@@ -39,7 +39,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagFault)
 	f := root.PersistentFlags()
 	f.BoolVar(&a.json, "json", false, "print JSON, one object a line")
-	f.BoolVar(&a.plain, "plain", false, "print lines instead of opening the screen (also: no terminal, TERM=dumb)")
+	f.BoolVar(&a.plain, "plain", false, "print lines instead of opening the screen (also: no terminal, TERM dumb or not set)")
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), imports.Command(imports.Face{Say: a.answer, Usage: func(err error) error { return usageError{err} }}), a.planCommand(), a.upCommand(), a.runCommand(), a.sweepCommand(), a.chainCommand(), a.logsCommand(),
 		a.lsCommand(), a.runsCommand(), a.attachCommand(), a.sshCommand(), a.execCommand(), a.syncCommand(),

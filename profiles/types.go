@@ -83,12 +83,21 @@ func textOf(name, doc, pattern string, check func(f *Field, text string) flaw) *
 	}, asYAML)
 }
 
+// foldedBy says how a text of several lines becomes one. Lines that are indented further
+// than the first keep their ends, whatever folds the text.
+func foldedBy(text string) string {
+	if strings.Contains(text, "\n ") || strings.Contains(text, "\n\t") {
+		return "write it on one line, or fold it with >- and indent its lines alike: one that is indented further is no part of the line above it"
+	}
+	return "write it on one line, or fold it with >- instead of |"
+}
+
 func oneLine(text string) flaw {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return flaw{why: "it is empty", next: "give a value, or leave the key out"}
 	case strings.Contains(text, "\n"):
-		return flaw{why: "it has more than one line", next: "write it on one line, or fold it with >- instead of |"}
+		return flaw{why: "it has more than one line", next: foldedBy(text)}
 	case !printable(strings.ReplaceAll(text, "\t", " ")):
 		return flaw{why: "it has a character that can't be printed", next: "remove it"}
 	case strings.HasPrefix(text, "“") || strings.HasPrefix(text, "‘"):

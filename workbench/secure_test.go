@@ -64,3 +64,27 @@ func TestStateIsClosedToOtherUsers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAStateDirectoryThatCanNotBeMadeSaysWhatToDo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := Open(Options{Dir: filepath.Join(file, "dlwb")}); err == nil {
+		_ = w.Close()
+		t.Error("it was opened")
+	} else if !strings.Contains(err.Error(), "set DLWB_HOME") {
+		t.Error(err)
+	}
+}
+
+// With a relative one each directory had a state of its own: a cluster that goes on
+// would be listed in the directory that it was started from, and nowhere else.
+func TestAHomeThatIsNoAbsolutePathHoldsNoState(t *testing.T) {
+	t.Setenv("DLWB_HOME", "")
+	t.Setenv("XDG_STATE_HOME", "state")
+	t.Setenv("HOME", "home")
+	if dir, err := DefaultDir(); err == nil || !strings.Contains(err.Error(), "set DLWB_HOME") {
+		t.Errorf("%q, %v", dir, err)
+	}
+}

@@ -86,6 +86,9 @@ func DefaultDir() (string, error) {
 		return filepath.Join(d, "dlwb"), nil
 	}
 	home, err := os.UserHomeDir()
+	if err == nil && !filepath.IsAbs(home) { // it would be another one in each directory
+		err = fmt.Errorf("the home directory is %q, which is no absolute path", home)
+	}
 	if err != nil {
 		return "", fmt.Errorf("find the state directory: %w; set DLWB_HOME", err)
 	}
@@ -143,7 +146,11 @@ func Open(o Options) (*Workbench, error) {
 // machine can change: keys, host keys and what is trusted are read from there.
 func secure(dir string) error {
 	for _, d := range []string{"", "locks", "runs"} {
-		if err := ownfile.MakeDir(filepath.Join(dir, d)); err != nil {
+		err := ownfile.MakeDir(filepath.Join(dir, d))
+		if unsafe := (*ownfile.Error)(nil); err != nil && !errors.As(err, &unsafe) { // that one says what to do
+			err = fmt.Errorf("%w; set DLWB_HOME to a directory that you can write to", err)
+		}
+		if err != nil {
 			return fmt.Errorf("open the state directory: %w", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/agentbin"
+	"github.com/dlwb/dlwb/internal/crash"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
@@ -36,7 +37,7 @@ func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Durat
 	}
 	for names := agentbin.Names(); ; names = nil {
 		w := newWords()
-		got := c.command(ctx, agentbin.FindLine(names, hostMode, w), limit, request)
+		got := c.command(ctx, agentbin.FindLine(names, hostMode, w), limit, answered(w, agentbin.None), request)
 		if none, is := reported(got.out, w, agentbin.None); is {
 			return c.bring(ctx, r, append(strings.Fields(none), "", ""), limit)
 		}
@@ -69,25 +70,36 @@ func (c *contact) bring(ctx context.Context, r hostclaim.Request, machine []stri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit+bringLimit, &waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit + bringLimit}})
 	defer cancel()
-	var tried []string
+	var failed noPlaceError
 	for _, place := range agentbin.Moments {
 		w := newWords()
 		line := agentbin.OnceLine(agent, place, hostMode, agentbin.Source{Size: len(program), Gzip: zip}, w)
-		got := c.command(ctx, line, limit, program, request)
+		got := c.command(ctx, line, limit, answered(w, agentbin.Cant), program, request)
 		why, cant := reported(got.out, w, agentbin.Cant)
 		if !cant {
 			return got.answer(w)
 		}
-		tried = append(tried, place+" ("+agentbin.Why(why, got.complaints)+")")
+		if limit, is := crash.Why(got.complaints); is {
+			failed.limit = limit
+			break // a limit holds in every place
+		}
+		failed.tried = append(failed.tried, place+" ("+agentbin.Why(why, got.complaints)+")")
 	}
-	return hostclaim.Answer{}, &noPlaceError{tried}
+	return hostclaim.Answer{}, &failed
 }
 
-// noPlaceError says that a host has no place for the agent.
-type noPlaceError struct{ tried []string }
+// noPlaceError says that a host has no place for the agent, or ends it by a limit of
+// the login wherever it lies.
+type noPlaceError struct {
+	tried []string
+	limit string
+}
 
-// Error names the places.
+// Error names the limit, or the places.
 func (e *noPlaceError) Error() string {
+	if e.limit != "" {
+		return "a program of dlwb's does not run: " + e.limit
+	}
 	return "a program of dlwb's can be executed in none of its directories: " + strings.Join(e.tried, ", ")
 }
 
@@ -138,20 +150,51 @@ func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
 // ended reports whether the command came to its end by itself.
 func (p printed) ended() bool { return p.err == nil || endedBadly(p.err) }
 
+// answered tells an output in which the agent has answered, or a report of a kind says
+// that there is none to answer: nothing that is wanted comes after that.
+func answered(w agentbin.Words, kind string) func(out []byte) bool {
+	return func(out []byte) bool {
+		if _, is := reported(out, w, kind); is {
+			return true
+		}
+		_, err := hostclaim.FindAnswer(out, hostclaim.Mark(w.First, w.Second))
+		return err == nil
+	}
+}
+
+// quiet is how long nothing more has to come before an output counts as whole.
+const quiet = 500 * time.Millisecond
+
+// errWhole ends the wait for a command that has said all that it was asked.
+var errWhole = errors.New("it has said what it was asked")
+
 // command runs a command line on the host and gives it input, of which the parts are
 // the same for hundreds of hosts and are not copied for each. limit is how long
 // it may take once it has taken all of its input, and between two parts of that:
-// how long a program takes on its way is the line's affair.
-func (c *contact) command(ctx context.Context, line string, limit time.Duration, input ...[]byte) (p printed) {
+// how long a program takes on its way is the line's affair. An output that is whole ends
+// the wait, too: a session ends when nobody holds its output any more, and what a login
+// shell has left in the background (an agent for keys, a daemon) holds it for ever.
+func (c *contact) command(ctx context.Context, line string, limit time.Duration, whole func(out []byte) bool, input ...[]byte) (p printed) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer func() {
+		if errors.Is(p.err, errWhole) {
+			p.err = nil
+		}
+	}()
 	timer := time.AfterFunc(limit, func() { cancel(&waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit}}) })
 	defer timer.Stop()
 	if c.held != nil {
 		return c.commandHeld(ctx, line, slices.Concat(input...))
 	}
+	out := newCapped(func(text []byte) {
+		if whole(text) {
+			cancel(errWhole)
+		}
+	})
+	defer out.silence.Stop()
 	if c.own.Name != "" {
-		return c.commandOwn(ctx, line, func() { timer.Reset(limit) }, input)
+		return c.commandOwn(ctx, line, func() { timer.Reset(limit) }, input, out)
 	}
 	session, err := c.client.NextSession(ctx)
 	if err != nil {
@@ -159,12 +202,13 @@ func (c *contact) command(ctx context.Context, line string, limit time.Duration,
 	}
 	defer session.Close()
 	over := make(chan struct{})
-	out, errs := capped{full: sync.OnceFunc(func() { close(over) })}, capped{full: func() {}}
+	out.full = sync.OnceFunc(func() { close(over) })
+	errs := capped{full: func() {}}
 	parts := make([]io.Reader, len(input))
 	for i, part := range input {
 		parts[i] = bytes.NewReader(part)
 	}
-	session.Streams(&taken{io.MultiReader(parts...), func() { timer.Reset(limit) }}, &out, &errs)
+	session.Streams(&taken{io.MultiReader(parts...), func() { timer.Reset(limit) }}, out, &errs)
 	if err := session.Start(ctx, line); err != nil {
 		return printed{err: fmt.Errorf("start a command: %w", err)}
 	}
@@ -204,10 +248,19 @@ func (t *taken) Read(p []byte) (int, error) {
 // capped keeps the first bytes that are written to it, and calls full when there
 // are more.
 type capped struct {
-	full func()
+	full    func()
+	silence *time.Timer // runs out when nothing has come for a while; may be nil
 
 	mu   sync.Mutex
 	kept []byte
+}
+
+// newCapped tells what has been written each time that nothing more came for a while.
+func newCapped(look func(text []byte)) *capped {
+	c := &capped{}
+	c.silence = time.AfterFunc(time.Hour, func() { look(c.bytes()) })
+	c.silence.Stop() // nothing has come
+	return c
 }
 
 // Write takes the next bytes.
@@ -218,6 +271,9 @@ func (c *capped) Write(p []byte) (int, error) {
 	c.kept = append(c.kept, p[:min(len(p), room)]...)
 	if len(p) > room {
 		c.full()
+	}
+	if c.silence != nil {
+		c.silence.Reset(quiet)
 	}
 	return len(p), nil
 }

@@ -179,6 +179,8 @@ func unfitText(m machine, err error) (why, next string) {
 		return missing.Error(), "make build"
 	case errors.As(err, &missing):
 		return fmt.Sprintf("it runs %s on %s; a node needs Linux on x86-64 or arm64", strings.Replace(missing.OS, "linux", "Linux", 1), missing.Arch), "leave it out"
+	case errors.As(err, &noPlace) && noPlace.limit != "":
+		return noPlace.Error(), "have that limit raised for logins of programs, or name another host: " + m.login() + " ulimit -a"
 	case errors.As(err, &noPlace):
 		return noPlace.Error(), "free some space in one of them, or have one mounted without noexec: " + m.login() + " df -h /tmp"
 	}

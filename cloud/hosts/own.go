@@ -62,17 +62,19 @@ func (p *Problem) whole() string {
 	return p.Why
 }
 
-// commandOwn is command over the user's own ssh. took is called when input is taken.
-func (c *contact) commandOwn(ctx context.Context, line string, took func(), input [][]byte) printed {
+// commandOwn is command over the user's own ssh. took is called when input is taken, and
+// out gets the output.
+func (c *contact) commandOwn(ctx context.Context, line string, took func(), input [][]byte, out *capped) printed {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over := fmt.Errorf("it said more than %s, and not what it was asked", units.Bytes(hostclaim.AnswerMost))
-	out, errs := capped{full: sync.OnceFunc(func() { cancel(over) })}, capped{full: func() {}}
+	out.full = sync.OnceFunc(func() { cancel(over) })
+	errs := capped{full: func() {}}
 	parts := make([]io.Reader, len(input))
 	for i, part := range input {
 		parts[i] = bytes.NewReader(part)
 	}
-	code, err := c.own.Run(ctx, line, &taken{io.MultiReader(parts...), took}, &out, &errs)
+	code, err := c.own.Run(ctx, line, &taken{io.MultiReader(parts...), took}, out, &errs)
 	switch {
 	case err != nil:
 	case code == 127:
@@ -94,7 +96,10 @@ type door struct {
 // doorScript prints who logs in, where sshd took the connection, and the host keys of
 // that sshd: as it shows them there, else as their files have them.
 const doorScript = `echo "dlwb-user $(id -un)"; set -- $SSH_CONNECTION; echo "dlwb-sshd $3 $4"; ` +
-	`{ [ -z "$4" ] || ssh-keyscan -T 3 -p "$4" "$3"; for k in /etc/ssh/ssh_host_*_key.pub; do echo "file $(cat "$k")"; done; } 2>/dev/null | while read -r _ kind key _; do echo "dlwb-key $kind $key"; done`
+	`{ [ -z "$4" ] || ssh-keyscan -T 3 -p "$4" "$3"; for k in /etc/ssh/ssh_host_*_key.pub; do echo "file $(cat "$k")"; done; } 2>/dev/null | while read -r _ kind key _; do echo "dlwb-key $kind $key"; done; echo ` + doorShut
+
+// doorShut is the last line of it.
+const doorShut = "dlwb-over"
 
 // openDoors asks hosts that the user's own ssh leads to where the others may reach them.
 // It takes no login of theirs: it is what they say over a connection that has one.
@@ -103,7 +108,9 @@ func openDoors(ctx context.Context, contacts []*contact) {
 	for _, c := range contacts {
 		if c.Own {
 			all.Go(func() {
-				got := c.command(ctx, shellword.Join("/bin/sh", "-c", doorScript), c.bounds.Script)
+				got := c.command(ctx, shellword.Join("/bin/sh", "-c", doorScript), c.bounds.Script, func(out []byte) bool {
+					return bytes.Contains(out, []byte(doorShut+"\n"))
+				})
 				if d := readDoor(string(got.out)); d.User != "" {
 					c.Door = d
 				}

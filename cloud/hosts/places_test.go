@@ -88,6 +88,7 @@ func TestLookingLeavesNothingAnywhere(t *testing.T) {
 		"memory is full":          {"/dev/shm": "size=64k"},
 		"memory can't be written": {"/dev/shm": "ro"},
 		"two are not executed":    {"/dev/shm": "noexec", "/tmp": "noexec"},
+		"only the home executes":  {"/dev/shm": "noexec", "/tmp": "noexec", "/var/tmp": "noexec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -135,6 +136,21 @@ func TestAClusterLivesOnAHostWhoseHomeExecutesNothing(t *testing.T) {
 	if left := tree(t, a.root+"/var/tmp"); !strings.Contains(left, "/agent-") {
 		t.Errorf("there is no agent outside of the home: %s", left)
 	}
+	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
+		t.Errorf("%+v %v", receipt, err)
+	}
+	if after := a.files(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// As on machines that are hardened by the benchmarks of CIS.
+func TestAClusterLivesOnAHostWhoseHomeAloneExecutes(t *testing.T) {
+	w := newWorld(t)
+	none := "noexec"
+	a := w.startApart("gpu1", "", map[string]string{"/dev/shm": none, "/tmp": none, "/var/tmp": none})
+	before := a.files(t)
+	work(t, w, w.mustUp("aa", "gpu1"))
 	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
 		t.Errorf("%+v %v", receipt, err)
 	}

@@ -3,6 +3,8 @@ package agentbin
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/crash"
 )
 
 // Command lines for a login shell, whichever it is: one line, in which the part
@@ -113,6 +115,9 @@ func Why(reason, said string) string {
 		CantFill: "it could not be written whole",
 		CantRun:  "it is not executed there",
 	}[strings.TrimSpace(reason)]
+	if limit, is := crash.Why(said); is {
+		return limit // its file system is not at fault
+	}
 	if said = strings.Join(strings.Fields(strings.ToValidUTF8(said, "?")), " "); said != "" {
 		why += fmt.Sprintf(" (%.200s)", said)
 	}

@@ -2,8 +2,10 @@ package agentbin
 
 import "fmt"
 
-// Moments are where an agent may lie while it is started once, as sh writes it.
-var Moments = []string{`/dev/shm`, `${TMPDIR:-/tmp}`, `/tmp`, `/var/tmp`}
+// Moments are where an agent may lie while it is started once, as sh writes it. Hardened
+// machines execute nothing in what everybody may write to; the home is the last, as it may
+// be a slow one on the network.
+var Moments = []string{`/dev/shm`, `${TMPDIR:-/tmp}`, `/tmp`, `/var/tmp`, `$HOME`}
 
 // OnceLine starts an agent in a mode without leaving it there: its file is gone
 // before it begins. Or it prints the report Cant.

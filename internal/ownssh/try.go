@@ -65,14 +65,35 @@ func (w Way) Try(ctx context.Context, limit time.Duration) error {
 
 var errSilent = errors.New("no answer")
 
+// errHeard ends a try whose machine has said something.
+var errHeard = errors.New("it has answered")
+
+// lastWait is how long a session that has said something may take to end. One whose
+// shell has left a program in the background does not end.
+const lastWait = 500 * time.Millisecond
+
+// word calls a function when something is written to it.
+type word func()
+
+// Write takes it as the first word, or one more.
+func (w word) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
+}
+
 // once runs a command there; errSilent: nothing came of it.
 func (w Way) once(ctx context.Context, limit time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := w.Run(within, "true", nil, io.Discard, io.Discard) // whatever a shell there makes of that
+	heard, end := context.WithCancelCause(within)
+	defer end(nil)
+	first := sync.OnceFunc(func() { time.AfterFunc(lastWait, func() { end(errHeard) }) })
+	_, err := w.Run(heard, "echo", nil, word(first), io.Discard) // whatever a shell there makes of that
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(context.Cause(heard), errHeard):
+		return nil
 	case within.Err() != nil:
 		return errSilent
 	}

@@ -119,8 +119,12 @@ func (s *splitter) text(at int, r rune) error {
 }
 
 func beginsName(r rune) bool {
-	return r == '{' || r == '(' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return r == '{' || r == '(' || r == '_' || isDigit(r) || isLetter(r)
 }
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
 func (s *splitter) single(at int) error {
 	s.inWord = true
@@ -171,6 +175,9 @@ func (s *splitter) escaped(at int) error {
 		return nil
 	case 0:
 		return s.fail(s.pos-1, "a NUL byte can't be part of a command")
+	}
+	if isLetter(r) || isDigit(r) { // which needs none: it is a path of Windows, or an expression
+		return s.fail(at, fmt.Sprintf("the backslash goes, and %c is left: write / in a path, or put the word in single quotes", r))
 	}
 	s.put(r)
 	return nil

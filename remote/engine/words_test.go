@@ -54,6 +54,8 @@ func TestSplitSaysAtWhichColumnItGaveUp(t *testing.T) {
 		{"a\x00b", 2, "NUL"},
 		{"'a\x00b'", 3, "NUL"},
 		{"\\\x00", 2, "NUL"},
+		{`python src\train.py`, 11, "write / in a path"},
+		{`train.py --keep layer\d+`, 22, "single quotes"},
 	} {
 		_, err := Split(c.in)
 		var syntax *SyntaxError

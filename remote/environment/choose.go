@@ -28,6 +28,9 @@ func (n node) noPython() *Failure {
 	f := &Failure{Why: "there is no Python 3 on the node", Next: n.install("python", "")}
 	if len(n.broken) > 0 {
 		f.Why = fmt.Sprintf("there is no Python 3 on the node that runs (%s says: %s)", n.broken[0].path, n.broken[0].why)
+		if strings.Contains(n.broken[0].why, "PYTHONHOME is set") { // another one would not run either
+			f.Next = "have the login of the node not set PYTHONHOME (its shell's startup files, or a module, do)"
+		}
 	}
 	return f
 }

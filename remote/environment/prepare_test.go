@@ -47,6 +47,14 @@ func TestAPythonThatDoesNotRunIsPassedOver(t *testing.T) {
 	contains(t, f.Error(), "no Python 3 on the node that runs", "command not found")
 }
 
+// Its last words are of a stack that is empty.
+func TestAPythonThatCanNotBeginSaysWhy(t *testing.T) {
+	l := newLocal(t, bare(t))
+	l.env = append(l.env, "PYTHONHOME=/nonexistent")
+	f := l.mustFail(Spec{Kind: System})
+	contains(t, f.Error(), "Fatal Python error: ", "PYTHONHOME is set to /nonexistent", "not set PYTHONHOME")
+}
+
 func TestThePythonOfTheProfileIsTaken(t *testing.T) {
 	first, second := bare(t), bare(t)
 	l := newLocal(t, first, second)

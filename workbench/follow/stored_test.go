@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -96,5 +97,25 @@ func TestEveryLineOfTheStoredLogIsReadOnceHoweverItCame(t *testing.T) {
 	}
 	if len(values) != 4 || values[0] != 0.5 || values[1] != 0.25 || values[3] != 0.0625 {
 		t.Errorf("read %v", values)
+	}
+}
+
+func TestWhatIsLeftToReadBehindAFloodIsNamedWhileItLasts(t *testing.T) {
+	w, log := storing(t)
+	put(t, w, log, strings.Repeat("step 1 loss 0.5\n", 10))
+	named := ""
+	w.owner.Changed = func() {
+		for _, o := range waits.Open() {
+			named += o.String() + "\n"
+		}
+	}
+	if err := w.readRest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(named, "the store to take the values in the last 160 B of the log") {
+		t.Errorf("named is %q", named)
+	}
+	if all := waits.Open(); len(all) > 0 {
+		t.Errorf("it is waited for still: %v", all)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -169,10 +171,18 @@ func ToEnd(ctx context.Context, run Run, owner Owner) (event.RunEnded, error) {
 		return event.RunEnded{}, err
 	}
 	// Nothing comes any more: what came last is still to be read and written.
-	if err := errors.Join(t.readStored(ctx), t.lastPoints(), t.tellEnds(0)); err != nil {
+	if err := errors.Join(t.readRest(ctx), t.tellEnds(0)); err != nil {
 		return event.RunEnded{}, err
 	}
 	return t.conclude(ctx)
+}
+
+// readRest reads what was stored last. Behind a flood that takes longer than it took to
+// print it: values go to the store one by one.
+func (t *Watch) readRest(ctx context.Context) error {
+	rest := t.logs[t.chartRank()].stored() - t.fed
+	defer waits.Begin(waits.Wait{On: "the store", What: "to take the values in the last " + units.Bytes(rest) + " of the log"})()
+	return errors.Join(t.readStored(ctx), t.lastPoints())
 }
 
 func newWatch(run Run, owner Owner) *Watch {

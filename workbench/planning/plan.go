@@ -172,7 +172,7 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 		plan.Tree = tree
 	}
 	plan.Code = Code{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: HeldFiles(tree)}
-	plan.Warnings = slices.Concat(unsavedWarnings(p), flowWarnings(p), pythonWarnings(p))
+	plan.Warnings = slices.Concat(unsavedWarnings(p), unexpandedWarnings(p), flowWarnings(p), pythonWarnings(p))
 	if _, madeBy := m.owner.Up(plan.Cluster); madeBy != "" {
 		plan.Warnings = append(plan.Warnings, SharedWith(madeBy, p)...)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/namejson"
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/wholefile"
 )
@@ -52,10 +53,27 @@ func (r records) file(path string) string {
 func (r records) read(path string) record {
 	var rec record
 	text, err := plainfile.Read(r.file(path), mostRecord)
-	if err != nil || json.Unmarshal(text, &rec) != nil || rec.Path != path {
+	if err != nil || json.Unmarshal(text, &rec) != nil {
+		return record{Path: path}
+	}
+	if rec = rec.paths(namejson.Decode); rec.Path != path {
 		return record{Path: path}
 	}
 	return rec
+}
+
+// paths is a record whose paths are coded: one that is no UTF-8 would be another one in
+// JSON, and what lies there would never be trusted.
+func (r record) paths(code func(string) string) record {
+	coded := record{Path: code(r.Path)}
+	for _, d := range r.Decisions {
+		d.Files = slices.Clone(d.Files)
+		for i := range d.Files {
+			d.Files[i].Path = code(d.Files[i].Path)
+		}
+		coded.Decisions = append(coded.Decisions, d)
+	}
+	return coded
 }
 
 // add keeps the decision to trust what was looked at.
@@ -65,7 +83,7 @@ func (r records) add(s *Subject) error {
 	now := decision{Key: s.Key, At: time.Now().UTC().Round(time.Second), Files: s.Files}
 	rec.Decisions = slices.Insert(rec.Decisions, 0, now)
 	rec.Decisions = rec.Decisions[:min(len(rec.Decisions), mostDecisions)]
-	text, err := json.Marshal(rec)
+	text, err := json.Marshal(rec.paths(namejson.Encode))
 	if err != nil {
 		return err
 	}
@@ -131,6 +149,7 @@ func (g *Gate) List() ([]Entry, error) {
 		if err != nil || json.Unmarshal(text, &rec) != nil || len(rec.Decisions) == 0 || strings.HasPrefix(n.Name(), ".") {
 			continue
 		}
+		rec = rec.paths(namejson.Decode)
 		d := rec.Decisions[0]
 		list = append(list, Entry{Path: rec.Path, Hash: d.Key[:min(len(d.Key), ShownDigits)], At: d.At, Count: len(rec.Decisions)})
 	}

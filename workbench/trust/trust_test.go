@@ -326,6 +326,28 @@ func TestTrustIsListedKeptFromOthersAndTakenBack(t *testing.T) {
 	}
 }
 
+func TestAProfileWhosePathIsNoUTF8IsTrusted(t *testing.T) {
+	p := newProject(t)
+	p.write("caf\xe9/b.yaml", "name: b\nrun: {command: train.py}\n")
+	if _, err := os.Stat(p.path("caf\xe9")); err != nil {
+		t.Skip("NOT RUN: this file system takes no such name:", err)
+	}
+	s := p.look("caf\xe9/b.yaml")
+	if err := p.gate.Trust(s); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.look("caf\xe9/b.yaml"); !s.Trusted {
+		t.Error("it is asked for again")
+	}
+	p.write("caf\xe9/b.yaml", "name: b\nrun: {command: other.py}\n")
+	if s := p.look("caf\xe9/b.yaml"); s.Trusted || len(s.Changed) != 1 || !strings.HasSuffix(s.Changed[0], "caf\xe9/b.yaml has changed") {
+		t.Errorf("%v, %q", s.Trusted, s.Changed)
+	}
+	if all, err := p.gate.List(); err != nil || len(all) != 1 || all[0].Path != s.Path {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 func TestARecordThatIsNoneTrustsNothing(t *testing.T) {
 	p := newProject(t)
 	p.trust("exp/a.yaml")

@@ -18,6 +18,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/dlwb/dlwb/internal/crash"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/wire"
@@ -199,6 +200,9 @@ func startSupervisor(r runs.Run, agent string) error {
 	if err := awaitUp(r, ended); err != nil {
 		_ = c.Process.Kill()
 		said, _ := os.ReadFile(r.Path("supervise.log"))
+		if why, _ := crash.Why(string(said)); why != "" {
+			return wire.Faultf(wire.Failed, "the run did not come up: %s", why)
+		}
 		return wire.Faultf(wire.Failed, "the run did not come up: %s", bytes.TrimSpace(said[max(0, len(said)-2000):]))
 	}
 	return nil

@@ -56,13 +56,21 @@ shim() {
 	said=${said}dlwb${tab}watch$tab$files$line watch=$watch:$files
 }
 
+# broken SAID: why an interpreter does not run, in one line. Where Python itself can't
+# begin, its last lines are of a stack that is empty.
+broken() {
+	fault=${1##*"$line"}
+	case $1 in *'Fatal Python error'*) fault=${1#*'Fatal Python error'} fault="Fatal Python error${fault%%"$line"*}" ;; esac
+	printf '%s%s' "$fault" "${PYTHONHOME:+ (PYTHONHOME is set to $PYTHONHOME)}"
+}
+
 # ask ROLE PATH: has an interpreter describe itself. What is broken may be mended
 # tomorrow.
 ask() {
 	# shellcheck disable=SC2086 # names are words
 	new=$({
 		why=$("$2" -c "$probe" "$1" "$2" $names 2>&1 >&4 </dev/null) ||
-			printf 'dlwb\tbad\t%s\t%s\t%s\n' "$1" "$2" "$(printf '%s\n' "$why" | tail -n 1)"
+			printf 'dlwb\tbad\t%s\t%s\t%s\n' "$1" "$2" "$(broken "$why")"
 	} 4>&1)
 	said=$said$new$line
 	if [ "$(head -c 2 "$2")" = '#!' ] && ! shim "$2"; then steady=; fi
