@@ -122,8 +122,9 @@ port=$((@PORT@))
 @MODULES@
 # The step ends by a signal, or by itself: what comes behind it must run.
 trap : TERM
-# One task for each node: dlwb's agent, which starts the ranks there.
-srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@` + plain + ` --kill-on-bad-exit=1 --export=ALL \
+# One task for each node: dlwb's agent, which starts the ranks there. They need not end
+# together, whatever the site has for that (WaitTime).
+srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@` + plain + ` --kill-on-bad-exit=1 --wait=0 --export=ALL \
     sh -c 'node=$SLURM_NODEID; unset @UNSET@; exec "$0" part "$1.n$node" "$2" "$3" "$4"' \
     @AGENT@ @PARTS@ "$life" "$hosts" "$port"
 code=$?
