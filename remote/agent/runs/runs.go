@@ -93,8 +93,8 @@ func (r Run) Has(name string) bool {
 }
 
 // Sees reports whether a file of the run is there that another machine may have written.
-// What a name was not long ago a shared disk goes on to tell for up to a minute, unless
-// the directory is opened.
+// NFS may go on for up to a minute to say that a name is not there; that the directory is
+// opened has it ask.
 func (r Run) Sees(name string) bool {
 	if dir, err := os.Open(r.Dir); err == nil {
 		_ = dir.Close()
