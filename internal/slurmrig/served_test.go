@@ -225,6 +225,49 @@ func rayAgain(t *testing.T, d *desk) {
 	d.clean()
 }
 
+const mpiTrains = `import os, sys, time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+print("words", sys.argv[1:], "of", comm.size, flush=True)
+open(f"pid-of-{comm.rank}", "w").write(str(os.getpid()))
+for step in range(1, 41):
+    comm.allreduce(1)
+    if comm.rank == 0: print(f"step {step}/40 loss {4 / step:.4f}", flush=True)
+    while step == 10 and not os.path.exists(sys.argv[1]): time.sleep(0.1)
+`
+
+// MPI's daemons are started anew with a job that is put back into the queue. A rank that
+// is killed is named, and no daemon goes on.
+func mpiAgain(t *testing.T, d *desk) {
+	python := d.framework("jax", "mpi_sum.py")
+	d.write("train.py", mpiTrains)
+	d.profile("slurm", "count: 2, partition: gpu", "engine: mpi, procs_per_node: 2, command: train.py "+d.until()+", resume: --resume two}\nenvironment: {python: "+python)
+	wait := d.started()
+	d.requeue()
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
+		t.Errorf("%s: %s", word, cause)
+	}
+	for rank := range 4 {
+		if log := d.stored(rank); strings.Count(log, "of 4\n") != 2 || !strings.Contains(log, "'--resume', 'two'] of 4\n") {
+			t.Errorf("rank %d says\n%s", rank, log)
+		}
+	}
+	d.gone()
+	if err := os.Remove(d.until()); err != nil {
+		t.Fatal(err)
+	}
+	wait = d.started()
+	pid, _ := strconv.Atoi(d.wrote("pid-of-3"))
+	if err := syscall.Kill(d.outside(pid, "OMPI_COMM_WORLD_RANK=3\x00"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if word, cause, _ := verdict(t, wait()); word != "killed" || !strings.Contains(cause, "rank 3 on node1 was killed by SIGKILL") {
+		t.Errorf("a rank is killed: %s: %s", word, cause)
+	}
+	d.gone()
+	d.clean()
+}
+
 // raylet is that of a node of the desk's run.
 func (d *desk) raylet(node string) int {
 	d.t.Helper()
