@@ -45,7 +45,7 @@ if len(sys.argv) > 2 and sys.argv[2].isdigit(): sys.exit(int(sys.argv[2]))
 const servers = "engine: tensorflow, parameter_servers: 1, command: train.py "
 
 // Those that wait for work for ever are ended when the chief has, well, and that is no
-// failure, for Slurm neither; a job that is put back into the queue has new ones.
+// failure, for Slurm neither.
 func servedByOthers(t *testing.T, d *desk) {
 	d.write("train.py", coordinates)
 	d.profile("slurm", "count: 3, partition: gpu", servers+d.until())
@@ -71,9 +71,8 @@ func servedAndFailing(t *testing.T, d *desk) {
 		t.Errorf("%s: %s, %d", word, cause, code)
 	}
 	d.gone()
-	again := func() {
-		t.Helper()
-		_, _ = os.Remove(d.until()), os.RemoveAll(filepath.Join(d.home, "dlwb/jobs/code/step"))
+	again := func() { // from the first step, and no further than the tenth
+		_, _ = os.RemoveAll(d.until()), os.RemoveAll(filepath.Join(d.home, "dlwb/jobs/code/step"))
 	}
 	again()
 	wait := d.started()
@@ -92,16 +91,24 @@ func servedAndFailing(t *testing.T, d *desk) {
 		t.Errorf("stop: %s, %s, %d", word, cause, code)
 	}
 	d.gone()
+	again()
+	wait = d.started()
+	must(t, "scancel", jobs("RUNNING")...)
+	if word, cause, _ := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "was cancelled by root with scancel, not by dlwb") {
+		t.Errorf("scancel: %s, %s", word, cause)
+	}
+	d.gone()
 	d.clean()
 }
 
-// A job that is put back into the queue begins with new servers, and goes by no word of
+// A job that is preempted ends with its servers, and is put back into the queue although
+// theirs is a good end. It begins with new ones, and goes by no word of
 // its earlier life.
 func servedAndRequeued(t *testing.T, d *desk) {
 	d.write("train.py", coordinates)
-	d.profile("slurm", "count: 3, partition: gpu", servers+d.until()+", resume: --resume two")
+	d.profile("slurm", "count: 3, partition: spot, cpus: 8", servers+d.until()+", resume: --resume two")
 	wait := d.started()
-	d.requeue()
+	d.preempt()
 	said := wait()
 	word, cause, _ := verdict(t, said)
 	if word != "succeeded" || !strings.Contains(cause, "or was ended when those of node0 had") || !strings.Contains(cause, "began it again 1 time") {
