@@ -107,6 +107,12 @@ type Job struct {
 	// free then.
 	Engine string
 	Procs  []JobProc
+	// Files are those that the processes need, Ports how many ports they use from
+	// job.Port on, and Leads says that replica 0 ends the others once all has ended
+	// well there: where the provider has what is beside ranks (about.Traits.Serves).
+	Files []JobFile
+	Ports int
+	Leads bool
 	// Keep are the paths below the code's directory of replica 0 that hold results.
 	Keep []string
 	// Dir, Results, Grace and LogMost are those of its parts; of providers that
@@ -116,8 +122,8 @@ type Job struct {
 	LogMost      int64
 }
 
-// JobProc is a process that is started on a replica: a rank, or a launcher that
-// starts ranks.
+// JobProc is a process that is started on a replica: a rank, a launcher that
+// starts ranks, or a helper.
 type JobProc struct {
 	Replica int
 	Name    string // "rank-0", or "agent" of a launcher
@@ -126,6 +132,25 @@ type JobProc struct {
 	Argv    []string
 	Again   []string // in place of Argv where a queue starts the job once more; empty: Argv
 	Log     string   // its own log
+	// Helper: it serves the others and has no end of its own. It is ended when all of
+	// those have ended.
+	Helper bool
+	// After is what must hold before it is started; nil: nothing.
+	After *JobReady
+}
+
+// JobReady is a program that is run until it exits with 0, for Limit seconds at most
+// or until it exits with 3; then what it said last is what is missing.
+type JobReady struct {
+	What  string // in words
+	Argv  []string
+	Limit int
+}
+
+// JobFile is a file that a replica needs beside the code, in the run's directory there.
+type JobFile struct {
+	Replica    int
+	Name, Text string
 }
 
 // JobRank is one rank of a job. Its log is called rank-N.log.

@@ -67,9 +67,15 @@ type Part struct {
 	// the home or absolute.
 	Dir, Results string
 	Procs        []JobProc
+	Files        []JobFile
 	Env          []string // as K=V; there may be secrets in it
 	Grace        time.Duration
 	LogMost      int64 // 0: as usual
+	// Others are the parts of the other replicas, in their order: of the part that leads
+	// them. Led is set for those, and Leads where they are ended once all has ended well
+	// here. They tell each other on the disk that they share.
+	Others     []string
+	Led, Leads bool
 }
 
 // Records are the logs and the status of a part, as they lie on the disk. What

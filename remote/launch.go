@@ -81,6 +81,11 @@ type Launch struct {
 	// Called is the run's name for its processes, where RunID is not: nodes with one
 	// home directory have the run under a name of their own each.
 	Called string
+	// Beside are the ids of the other parts of the run, in the order of their nodes, of
+	// the part that leads them: with one disk they tell each other there. Led is set for
+	// those others.
+	Beside []string
+	Led    bool
 	// CalledAt are the ids of the run on peers where it has another, by their names.
 	CalledAt map[string]string
 
@@ -126,7 +131,7 @@ func (l Launch) request(node string) wire.LaunchRequest {
 		Grace:    orElse(l.Grace, defaultGrace).Milliseconds(),
 		Patience: orElse(l.Patience, defaultPatience).Milliseconds(),
 		Segment:  segment, Keep: max(2, orElse(l.LogMost, defaultLogMost)/segment),
-		Restarts: l.Restarts, Leads: l.Leads, Called: l.Called,
+		Restarts: l.Restarts, Leads: l.Leads, Called: l.Called, Beside: l.Beside, Led: l.Led,
 	}
 	for _, p := range l.Procs {
 		w := wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv), Again: bytesOf(p.Again), Helper: p.Helper}
@@ -201,6 +206,11 @@ func (l Launch) check() error {
 			return checkRunID(at)
 		}
 	}
+	for _, id := range l.Beside {
+		if err := checkRunID(id); err != nil {
+			return err
+		}
+	}
 	for _, f := range l.Files {
 		if !plainName.MatchString(f.Name) {
 			return fmt.Errorf("%q is not a plain file name", f.Name)
@@ -233,7 +243,7 @@ func checkEnv(env []string) error {
 			return fmt.Errorf("%q can't be the name of an environment variable", name)
 		case name == "DLWB_RESULTS":
 			return fmt.Errorf("%s is set by dlwb itself, to a directory of the run's own", name)
-		case slices.Contains([]string{"DLWB_RUN", "DLWB_RUN_DIR", "DLWB_ROLE", "DLWB_AGENT"}, name):
+		case slices.Contains([]string{"DLWB_RUN", "DLWB_RUN_DIR", "DLWB_ROLE", "DLWB_AGENT", "DLWB_LIFE"}, name):
 			return fmt.Errorf("%s is set by dlwb itself: the processes of a run are found by it", name)
 		case strings.Contains(value, "\x00"):
 			return fmt.Errorf("the value of %s holds a NUL byte", name)

@@ -75,14 +75,18 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 
 // handInAs lays out the ranks of a run and hands it in under an id.
 func (d *drive) handInAs(ctx context.Context, j jobs, id string) error {
-	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
+	site, err := d.jobSite(ctx, j, id)
+	if err != nil {
+		return err
+	}
+	made, err := planning.LayRanks(d.plan.Profile, site)
 	if err == nil {
 		err = d.carried(made)
 	}
 	if err != nil {
 		return err
 	}
-	return d.handIn(ctx, j, id, made)
+	return d.handIn(ctx, j, id, site, made)
 }
 
 // carried refuses what jobs do not carry yet, and would lose without a word: what an
@@ -103,7 +107,7 @@ func (d *drive) carried(made engine.Plan) error {
 // handIn puts the run on record, hands it in and waits until it has begun. From
 // the moment when the service has it, it goes on without this dlwb: whoever
 // leaves leaves it in the queue.
-func (d *drive) handIn(ctx context.Context, j jobs, id string, made engine.Plan) error {
+func (d *drive) handIn(ctx context.Context, j jobs, id string, site planning.Site, made engine.Plan) error {
 	run, data, err := d.recordJob(id, made)
 	if err != nil {
 		return err
@@ -115,7 +119,7 @@ func (d *drive) handIn(ctx context.Context, j jobs, id string, made engine.Plan)
 	on := &jobCarrier{jobs: j, c: d.record, life: life, made: d.data.Cluster}
 	d.via = on
 	t := &stepTeller{d: d, ctx: ctx}
-	submitted, err := d.submit(ctx, j, life, t, id, made)
+	submitted, err := d.submit(ctx, j, life, t, site, made)
 	if err == nil {
 		err = d.recordSubmitted(submitted, run, &data)
 	}
@@ -163,9 +167,9 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 
 // jobSite is what the ranks of a job are laid out on: what is known of its
 // machines before they are.
-func (d *drive) jobSite(j jobs, run string) planning.Site {
+func (d *drive) jobSite(ctx context.Context, j jobs, run string) (s planning.Site, err error) {
 	p := d.plan.Profile
-	s := planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort}
+	s = planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort, Unplaced: true}
 	if s.Port == 0 {
 		s.PortIs = job.Port
 	}
@@ -183,8 +187,10 @@ func (d *drive) jobSite(j jobs, run string) planning.Site {
 	if len(d.data.Envs) > 0 {
 		env := d.data.Envs[0]
 		s.Python, s.Torch, s.OldTorch = env.Python, env.Torch != "", env.Mended != ""
+		s.Sources = planning.Sources(p)
+		s.NoMPI, err = d.withoutMPI(ctx, run)
 	}
-	return s
+	return s, err
 }
 
 // recordJob puts a run on record before it is handed in.
@@ -236,7 +242,8 @@ func (d *drive) nameReplicas() error {
 }
 
 // submit hands a run in and tells each step of that.
-func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTeller, id string, made engine.Plan) (cloud.Submitted, error) {
+func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTeller, site planning.Site, made engine.Plan) (cloud.Submitted, error) {
+	id := site.Run
 	work, err := d.jobOf(ctx, id, made)
 	if err != nil {
 		return cloud.Submitted{}, err
@@ -248,7 +255,7 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 		}
 		work.Env = append(given, work.Env...)
 		work = d.handed(work, id)
-		if err := planning.Resuming(work.Procs, d.plan.Profile, d.jobSite(j, id)); err != nil {
+		if err := planning.Resuming(work.Procs, d.plan.Profile, site); err != nil {
 			return cloud.Submitted{}, err
 		}
 	}
@@ -281,6 +288,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
 	work.Procs, work.Ranks = planning.Parts(made)
+	work.Files, work.Ports, work.Leads = planning.Files(made), made.Ports, made.Leads
 	return work, nil
 }
 

@@ -297,12 +297,9 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	}
 	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Trial: d.trial != nil, Threads: d.threads(ctx),
 		Sources: planning.Sources(d.plan.Profile)}
-	if planning.AsksOfMPI(d.plan.Profile) {
-		r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: planning.HorovodLine(d.plan.Profile, env, id)})
-		if err != nil {
-			return engine.Plan{}, err
-		}
-		site.NoMPI = planning.WithoutMPI(r.Stdout)
+	var err error
+	if site.NoMPI, err = d.withoutMPI(ctx, id); err != nil {
+		return engine.Plan{}, err
 	}
 	draft, err := planning.LayRanks(d.plan.Profile, site)
 	if err != nil {
@@ -317,6 +314,15 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 		return draft, err
 	}
 	return planning.LayRanks(d.plan.Profile, site)
+}
+
+// withoutMPI asks the first node whether Horovod can't use MPI there, where that matters.
+func (d *drive) withoutMPI(ctx context.Context, id string) (bool, error) {
+	if !planning.AsksOfMPI(d.plan.Profile) {
+		return false, nil
+	}
+	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: planning.HorovodLine(d.plan.Profile, d.data.Envs[0], id)})
+	return planning.WithoutMPI(r.Stdout), err
 }
 
 // threads is how many cores the ranks of one node may use together.

@@ -173,8 +173,11 @@ type Traits struct {
 	// one: its containers write there themselves, at the address in DLWB_OUTPUT.
 	KeptInS3 bool
 	// RanksOnly: its jobs have ranks, and nothing beside them: no processes and files
-	// that an engine needs besides, and no container that dlwb starts.
+	// that an engine needs besides, unless it Serves, no launcher that starts ranks again,
+	// and no container that dlwb starts.
 	RanksOnly bool
+	// Serves: its jobs have the processes and files that an engine needs beside its ranks.
+	Serves bool
 	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
 	Deadline bool
 	// Budgeted: that time is as short as limits.budget pays for.

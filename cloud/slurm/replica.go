@@ -241,7 +241,7 @@ func (s *story) see(ctx context.Context) error {
 		s.waiting, s.held = true, nil
 		why, _ := wordsOf(now.reason)
 		return s.sink(job.Status{Time: time.Now(), Kind: job.Waiting, Rank: -1, Why: "Slurm has put job " + s.id + " back into the queue: " + why + s.resumes(ctx)})
-	case now.keeps() && len(s.held) > 0 && s.quiet > int(heldFor/lookSoon):
+	case now.keeps() && len(s.held) > 0 && !s.released() && s.quiet > int(heldFor/lookSoon):
 		return s.release(ctx)
 	}
 	return nil
@@ -326,6 +326,12 @@ func (s *story) end(ctx context.Context, now seen) error {
 		return err
 	}
 	return errOver
+}
+
+// released reports whether the part was ended because all has ended well where the run is
+// led: what its ranks came to then fails nothing, and the job is about to be over.
+func (s *story) released() bool {
+	return s.held[0].Kind == job.Stopping && strings.HasPrefix(s.held[0].Why, job.RunOver)
 }
 
 // wrote reports whether a status of a kind is held.

@@ -19,6 +19,7 @@ type order struct {
 	nodes           int
 	resumes         bool // a life after the first is begun with run.resume
 	port            int  // 0: one is made of the job's number
+	ports           int  // that the ranks of a node use from there on; 0: one
 	time            string
 	options.Machines
 }
@@ -117,12 +118,13 @@ done
 echo "$SLURM_JOB_ID" >"begun-$life/job"
 for v in $(env | sed -n 's/^\(SBATCH_[A-Z0-9_]*\|SRUN_[A-Z0-9_]*\|SLURM_EXPORT_ENV\|SLURM_CPU_BIND[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ','); hosts=${hosts%,}
-port=$((@PORT@ + life))
+port=$((@PORT@))
 @MODULES@
 # The step ends by a signal, or by itself: what comes behind it must run.
 trap : TERM
-# One task for each node: dlwb's agent, which starts the ranks there.
-srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@` + plain + ` --kill-on-bad-exit=1 --export=ALL \
+# One task for each node: dlwb's agent, which starts the ranks there. They need not end
+# together, whatever the site has for that (WaitTime).
+srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@` + plain + ` --kill-on-bad-exit=1 --wait=0 --export=ALL \
     sh -c 'node=$SLURM_NODEID; unset @UNSET@; exec "$0" part "$1.n$node" "$2" "$3" "$4"' \
     @AGENT@ @PARTS@ "$life" "$hosts" "$port"
 code=$?
@@ -143,7 +145,9 @@ func (o order) script() string {
 	}
 	dir := jobDir(o.home, o.run)
 	fmt.Fprintf(&b, "#SBATCH --output=\"%s\"\n#SBATCH --chdir=\"%s\"\n", asPattern(dir+"/slurm.log"), o.home)
-	port, cpus, requeue := "20000 + SLURM_JOB_ID % 10000", "", "yes"
+	// Jobs that follow each other may share a node: each has ports of its own. So has a
+	// later life, which those of its earlier ones may not have left yet.
+	port, cpus, requeue := fmt.Sprintf("20000 + (SLURM_JOB_ID + 499 * life) * %d %% 10000", max(o.ports, 1)), "", "yes"
 	if o.port != 0 {
 		port = fmt.Sprint(o.port)
 	}

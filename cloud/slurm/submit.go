@@ -72,7 +72,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 	}
 	o := orderOf(j, life.ID, r.Home, agent)
-	o.port, o.resumes = portOf(j), resumes(j)
+	o.port, o.ports, o.resumes = portOf(j), j.Ports, resumes(j)
 	if part, is := partitionOf(partitionsOf(all["partitions"]), o.Partition); is {
 		o = o.endless(j.Spec, part)
 	}
@@ -123,6 +123,7 @@ func partOfJob(j cloud.Job, replica int, home string) (part cloud.Part, err erro
 	own := strings.NewReplacer("~/.dlwb/runs/"+j.Run, "~/.dlwb/runs/"+id)
 	gpus := about.Own[options.Machines](j.Spec.Own).GPUs
 	part = cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
+	leads(j, replica, &part)
 	for _, proc := range j.Procs {
 		if proc.Replica != replica {
 			continue
@@ -133,9 +134,32 @@ func partOfJob(j cloud.Job, replica int, home string) (part cloud.Part, err erro
 		if proc.Again, err = inImage(j.Spec.Image, home, gpus, replaced(proc.Again, own)); err != nil {
 			return part, err
 		}
+		if proc.After != nil {
+			after := *proc.After
+			if after.Argv, err = inImage(j.Spec.Image, home, gpus, replaced(after.Argv, own)); err != nil {
+				return part, err
+			}
+			proc.After = &after
+		}
 		part.Procs = append(part.Procs, proc)
 	}
 	return part, nil
+}
+
+// leads gives a part the files of its replica, and its place among the others: the first
+// has them started that a launcher wants, and ends those that have no end of their own.
+func leads(j cloud.Job, replica int, part *cloud.Part) {
+	for _, f := range j.Files {
+		if f.Replica == replica {
+			part.Files = append(part.Files, f)
+		}
+	}
+	part.Led, part.Leads = j.Leads && replica > 0, j.Leads && replica == 0
+	if replica == 0 && (j.Leads || len(j.Files) > 0) {
+		for i := 1; i < j.Replicas; i++ {
+			part.Others = append(part.Others, partOf(j.Run, i))
+		}
+	}
 }
 
 func replaced(words []string, by *strings.Replacer) (all []string) {

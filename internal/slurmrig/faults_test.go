@@ -168,19 +168,7 @@ for step in range(first + 1, 41):
 `)
 	d.profile("slurm", "count: 3, partition: spot, cpus: 8", "engine: plain, command: train.py one, resume: --resume two")
 	wait := d.started()
-	d.await("it is where it stays", time.Minute, func() bool { return strings.Contains(d.stored(0), "step 10/40") })
-	other := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 8"))
-	d.await("the other job has the nodes, or had them", 3*time.Minute, func() bool {
-		state := must(t, "squeue", "-h", "-t", "all", "-o", "%T", "-j", other)
-		return strings.Contains(state, "RUNNING") || strings.Contains(state, "COMPLET")
-	})
-	letGo := false
-	d.await("its new beginning is let go", 4*time.Minute, func() bool { // else it waits for two minutes
-		for _, id := range jobs("PENDING") {
-			letGo = letGo || exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run() == nil
-		}
-		return letGo || strings.Contains(d.stored(0), "--resume") // it began by itself
-	})
+	d.preempt()
 	said := wait()
 	if word, cause, _ := verdict(t, said); word != "succeeded" || !strings.Contains(cause, "put it back into the queue, and began it again 1 time") {
 		t.Errorf("%s: %s", word, cause)
@@ -196,6 +184,26 @@ for step in range(first + 1, 41):
 		t.Errorf("it did not go on where it was:\n%s", d.stored(0))
 	}
 	d.clean()
+}
+
+// preempt has another job take the nodes of a run that stays at its tenth step, and lets
+// its next life begin.
+func (d *desk) preempt() {
+	d.t.Helper()
+	d.await("it is where it stays", time.Minute, func() bool { return strings.Contains(d.stored(0), "step 10/40") })
+	other := strings.TrimSpace(must(d.t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 8"))
+	d.await("the other job has the nodes, or had them", 3*time.Minute, func() bool {
+		state := must(d.t, "squeue", "-h", "-t", "all", "-o", "%T", "-j", other)
+		return strings.Contains(state, "RUNNING") || strings.Contains(state, "COMPLET")
+	})
+	d.letGo()
+	letGo := false
+	d.await("its new beginning is let go", 4*time.Minute, func() bool { // else it waits for two minutes
+		for _, id := range jobs("PENDING") {
+			letGo = letGo || exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run() == nil
+		}
+		return letGo || strings.Contains(d.stored(0), "--resume") // it began by itself
+	})
 }
 
 func timeUp(t *testing.T, d *desk) {

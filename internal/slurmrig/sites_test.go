@@ -27,7 +27,7 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 	}
 	script(t) // first: it says what is missing
 	built := overlay.Build(t, nil)
-	base := Up(t, "-n", "2", "-g", "2", "-x", "PrivateData=jobs,usage")
+	base := Up(t, "-n", "2", "-g", "2", "-x", "PrivateData=jobs,usage", "-x", "WaitTime=2")
 	program := filepath.Join(base, "dlwb") // the directory of the test is closed to others
 	must(t, "install", "-m", "755", built, program)
 	for _, story := range []struct {
@@ -39,6 +39,7 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 		{"the jobs of others are hidden", hidden},
 		{"cancelled, and nobody keeps accounts", unaccounted},
 		{"ranks in an image", imaged},
+		{"a site that ends what ends late", uneven},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			d := newDesk(t, base, program)
@@ -47,6 +48,23 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 		})
 	}
 	t.Run("a login node that lets dlwb in by a connection of ssh's only", func(t *testing.T) { keptLogin(t, newDesk(t, base, program)) })
+}
+
+// A rank that goes on after another has ended is not ended for it, whatever the site does
+// with the tasks of a step.
+func uneven(t *testing.T, d *desk) {
+	d.write("train.py", `import os, time
+for step in range(1, 9): # four times as long as the site waits
+    if os.environ["RANK"] == "0": break
+    print("step", step, flush=True)
+    time.sleep(1)
+`)
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py")
+	out, err := d.try("run", "--json")
+	if word, cause, _ := verdict(t, out); err != nil || word != "succeeded" || !strings.HasSuffix(d.stored(1), "step 8\n") {
+		t.Errorf("%v, %s: %s\n%s", err, word, cause, d.stored(1))
+	}
+	d.clean()
 }
 
 // Where a login needs what only a person has, a person logs in once, and dlwb goes by

@@ -65,6 +65,9 @@ type Job struct {
 	// Given says that whoever starts the run starts the engine's own cluster on the
 	// nodes, or its mpirun: what is planned then is what runs in it.
 	Given bool
+	// Unplaced says that which machines the nodes are is not known yet: two of them may
+	// be one.
+	Unplaced bool
 	// Sources are texts of the project by their paths: the training script and
 	// the files of its configuration. What they say of themselves decides what
 	// is filled in; none means that nothing is.

@@ -28,7 +28,7 @@ func TestWhatStandsBeforeALauncherIsKeptForTheRanksOrLeftOut(t *testing.T) {
 		{"python -m torch.distributed.launch --nproc_per_node=8 --use_env main.py --model deit_small_patch16_224 --batch-size 256", "torchrun", "--no_python /opt/py main.py --model deit_small_patch16_224 --batch-size 256", ""},
 		{"deepspeed --hostfile=myhostfile --no_ssh --node_rank=0 --master_addr=a --master_port=1 train.py --deepspeed_config ds.json", "deepspeed", "/opt/py train.py --deepspeed_config ds.json", ""},
 		{`deepspeed --include="worker-2:0,1" client_entry.py --deepspeed ds_config.json`, "deepspeed", "/opt/py client_entry.py --deepspeed ds_config.json", "--include"},
-		{"horovodrun -np 4 -H server1:2,server2:2 python train.py", "horovod", "-np 4 -H localhost:2,node1:2", "left out, as dlwb sets it: -H"},
+		{"horovodrun -np 4 -H server1:2,server2:2 python train.py", "horovod", "-np 4 -H localhost:2,dlwb-node1:2", "left out, as dlwb sets it: -H"},
 		{"horovodrun -np 4 --fusion-threshold-mb 32 --timeline-filename /tmp/t.json python train.py", "horovod", "env HOROVOD_FUSION_THRESHOLD=33554432 env HOROVOD_TIMELINE=/tmp/t.json /opt/py train.py", ""},
 		{"mpirun -np 4 -H a:2,b:2 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib python train.py", "mpi", "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH", ""},
 		{"mpiexec -n 4 -ppn 2 python train.py", "mpi", "-np 4", "taken over: -n 4 -ppn 2"},

@@ -12,7 +12,8 @@ import (
 // mpiRun starts Open MPI's launcher with dlwb's own way to the other nodes: it
 // asks the node's agent to start a daemon there, by the key that the nodes have
 // for each other, which can do no more than that. Open MPI 3.1.3 hangs, says Horovod
-// (docs/mpi.rst), and other MPIs have other options.
+// (docs/mpi.rst), and other MPIs have other options. In a job of Slurm's mpirun would go
+// by the names of its allocation, and start its daemons itself.
 const mpiRun = `umask 077
 case "$(mpirun --version 2>&1 | head -n 1) " in
 *"(Open MPI) 3.1.3 "*)
@@ -33,7 +34,7 @@ END
 chmod 700 "$DLWB_RUN_DIR/mpi-rsh"
 TMPDIR=$DLWB_RUN_DIR
 export TMPDIR
-exec mpirun --mca plm_rsh_agent "$DLWB_RUN_DIR/mpi-rsh" "$@"
+exec mpirun --mca plm ^slurm --mca ras ^slurm --mca plm_rsh_agent "$DLWB_RUN_DIR/mpi-rsh" "$@"
 `
 
 // mpiNode waits for the daemon that the launcher wants on a node, and is it then.
@@ -98,11 +99,15 @@ func (l layout) runDir() string {
 	return l.job.RunDir
 }
 
+// mpiName is what mpirun calls a node. A name that a machine of the cluster has itself,
+// such as node1, it would take for that machine.
+func mpiName(node int) string { return "dlwb-" + nodeName(node) }
+
 // mpirun are the documented options, with the ranks of each node.
 func (l layout) mpirun() []string {
 	hosts := make([]string, len(l.nodes))
 	for i, n := range l.procs {
-		hosts[i] = nodeName(i) + ":" + strconv.Itoa(n)
+		hosts[i] = mpiName(i) + ":" + strconv.Itoa(n)
 	}
 	hosts[0] = "localhost:" + strconv.Itoa(l.procs[0])
 	argv := []string{"--allow-run-as-root", "-np", strconv.Itoa(l.world), "-H", strings.Join(hosts, ","),

@@ -141,8 +141,11 @@ func (l layout) rayDir() string {
 	return dir + run[max(0, len(run)-(107-len(dir)-len(raySocket))):]
 }
 
-// before is how many nodes before this one are on the same machine.
+// before is how many nodes before this one are on the same machine, or may be.
 func (l layout) before(node int) (before int) {
+	if l.job.Unplaced {
+		return node
+	}
 	for _, n := range l.nodes[:node] {
 		if n.Host == l.nodes[node].Host {
 			before++

@@ -5,8 +5,13 @@ for that: its raylet gives up when the two agents, programs in Python, have not
 told their ports after 15 seconds, and ray start when it has not seen the raylet
 after 30. So the ports, which are chosen before, are told for the agents; the
 raylet is waited for as long as it lives. A Ray that has all this by other names
-is started as it is."""
+is started as it is.
+
+Ray wants the address of its node. Of the machines of a job that waits in a queue
+only the names are told, so the name is looked up here."""
 import inspect
+import ipaddress
+import socket
 import sys
 import time
 
@@ -61,6 +66,22 @@ def own_name(self, suffix="", prefix="", directory_name=None):
     return free_name(self, suffix, prefix if suffix else "%s-%s" % (prefix, NODE), directory_name)
 
 
+def with_address(word):
+    option, _, name = word.partition("=")
+    if option != "--node-ip-address":
+        return word
+    try:
+        ipaddress.ip_address(name)
+        return word
+    except ValueError:
+        found = [f[4][0] for f in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+    found.sort(key=lambda address: ":" in address)
+    # By /etc/hosts a machine's own name may lead to itself alone. Of 127.0.0.1 Ray makes
+    # an address at which others find it.
+    return option + "=" + ("127.0.0.1" if ipaddress.ip_address(found[0].split("%")[0]).is_loopback else found[0])
+
+
+sys.argv[1:] = [with_address(word) for word in sys.argv[1:]]
 free_name = getattr(node.Node, "_make_inc_temp", None)
 if NODE and free_name:
     node.Node._make_inc_temp = own_name

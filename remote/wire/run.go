@@ -36,6 +36,10 @@ type LaunchRequest struct {
 	// Leads: when all has ended well here, the peers are told to end what they
 	// still have.
 	Leads bool `cbor:"leads,omitempty"`
+	// Beside are the ids of the other parts of a run that is Held, on the same disk, in
+	// the order of their nodes: of the part that leads them. Led is set for those.
+	Beside []string `cbor:"beside,omitempty"`
+	Led    bool     `cbor:"led,omitempty"`
 	// Called is the name of the run for its processes, where nodes with one home
 	// directory each have it under a name of their own; empty: RunID.
 	Called string `cbor:"called,omitempty"`

@@ -56,9 +56,16 @@ func (s *Station) Agent(ctx context.Context, dir string) (string, error) {
 
 // Hold prepares a part.
 func (s *Station) Hold(ctx context.Context, p cloud.Part) error {
-	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost}
+	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost, Beside: p.Others, Led: p.Led, Leads: p.Leads}
 	for _, proc := range p.Procs {
-		l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Again: proc.Again, Log: proc.Log})
+		started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Again: proc.Again, Log: proc.Log, Helper: proc.Helper}
+		if a := proc.After; a != nil {
+			started.After = &remote.Ready{What: a.What, Argv: a.Argv, Limit: a.Limit}
+		}
+		l.Procs = append(l.Procs, started)
+	}
+	for _, f := range p.Files {
+		l.Files = append(l.Files, remote.File{Name: f.Name, Text: f.Text})
 	}
 	return s.Node.PrepareAs(ctx, p.Node, l)
 }

@@ -26,7 +26,7 @@ const lookFile = "pythons"
 // commands depend on is said as a condition.
 func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
 	p := plan.Profile
-	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort, Sources: Sources(p)}
+	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort, Sources: Sources(p), Unplaced: traits(p.Provider).RanksOnly}
 	if base.Port == 0 {
 		base.PortIs = namePort
 	}
@@ -54,7 +54,7 @@ func MoreThanRanks(provider string, made engine.Plan) (why, next string) {
 	switch {
 	case made.Restarts:
 		return fmt.Sprintf("run.restarts has engine %s start ranks again, and in jobs of this provider nothing does", made.Engine), "leave out run.restarts"
-	case slices.Contains(providers.Named(provider).Carries, made.Engine):
+	case traits(provider).Serves || slices.Contains(providers.Named(provider).Carries, made.Engine):
 		return "", ""
 	case made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps):
 		return fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine),

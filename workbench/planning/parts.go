@@ -12,13 +12,27 @@ import (
 func Parts(made engine.Plan) (procs []cloud.JobProc, ranks []cloud.JobRank) {
 	for node, all := range made.Nodes {
 		for _, p := range all {
-			procs = append(procs, cloud.JobProc{Replica: node, Name: p.Name, Ranks: p.Ranks, Env: p.Env, Argv: p.Argv, Log: p.Log})
+			proc := cloud.JobProc{Replica: node, Name: p.Name, Ranks: p.Ranks, Env: p.Env, Argv: p.Argv, Log: p.Log, Helper: p.Helper}
+			if a := p.After; a != nil {
+				proc.After = &cloud.JobReady{What: a.What, Argv: a.Argv, Limit: a.Limit}
+			}
+			procs = append(procs, proc)
 			for _, rank := range p.Ranks {
 				ranks = append(ranks, cloud.JobRank{Rank: rank, Replica: node, Env: p.Env})
 			}
 		}
 	}
 	return procs, ranks
+}
+
+// Files are those that the nodes of a run need, as a job has them.
+func Files(made engine.Plan) (all []cloud.JobFile) {
+	for node, files := range made.Files {
+		for _, f := range files {
+			all = append(all, cloud.JobFile{Replica: node, Name: f.Name, Text: f.Text})
+		}
+	}
+	return all
 }
 
 // CheckpointWord stands in run.resume for the path of the checkpoint to go on from,

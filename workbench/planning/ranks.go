@@ -28,6 +28,7 @@ type Site struct {
 	Port     int    // of the master; 0 where PortIs stands for it
 	PortIs   string // stands for a port that is not chosen yet
 	Trial    bool   // of a sweep
+	Unplaced bool   // which machines the nodes will be is not known
 	Threads  int    // that the ranks of one node may use together; 0: not known
 	// Sources are texts of the project that decide what is filled in.
 	Sources map[string]string
@@ -53,7 +54,7 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
 		Given:      given || slices.Contains(providers.Named(p.Provider).Carries, name),
-		MaxThreads: s.Threads, OldTorch: s.OldTorch, NoMPI: s.NoMPI, Run: s.Run, Sources: s.Sources,
+		MaxThreads: s.Threads, OldTorch: s.OldTorch, NoMPI: s.NoMPI, Unplaced: s.Unplaced, Run: s.Run, Sources: s.Sources,
 		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts - here,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})

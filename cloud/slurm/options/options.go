@@ -33,7 +33,7 @@ var Provider = about.Provider{
 	Name:    "slurm",
 	Also:    []string{"sbatch", "hpc"},
 	Doc:     "jobs in the queue of a Slurm cluster, handed in on its login node",
-	Traits:  about.Traits{RanksOnly: true, Deadline: true},
+	Traits:  about.Traits{RanksOnly: true, Serves: true, Deadline: true},
 	Keys:    []string{"machines.image"},
 	Options: table,
 	New:     func() any { return new(Machines) },

@@ -28,7 +28,12 @@ const (
 	EnvDir  = "DLWB_RUN_DIR"
 	EnvRole = "DLWB_ROLE"
 	EnvBin  = "DLWB_AGENT"
+	// EnvLife counts the lives of a part of a scheduler's job: how often it was begun before.
+	EnvLife = "DLWB_LIFE"
 )
+
+// LifeMark begins the names of the directories by which those lives are known.
+const LifeMark = "life-"
 
 // LifeFile is the file of a run that names the life of the cluster that launched it.
 const LifeFile = "life"
@@ -85,6 +90,16 @@ func (r Run) Path(name string) string { return filepath.Join(r.Dir, name) }
 func (r Run) Has(name string) bool {
 	_, err := os.Lstat(r.Path(name))
 	return err == nil
+}
+
+// Sees reports whether a file of the run is there that another machine may have written.
+// NFS may go on for up to a minute to say that a name is not there; that the directory is
+// opened has it ask.
+func (r Run) Sees(name string) bool {
+	if dir, err := os.Open(r.Dir); err == nil {
+		_ = dir.Close()
+	}
+	return r.Has(name)
 }
 
 // Line is the first line of a file of the run; empty when there is none.

@@ -18,14 +18,16 @@ import (
 
 	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/remote/agent/runs"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // A launcher of MPI on the first node wants a daemon of its own on each other
 // one. There a process of the run waits to become that daemon (JoinedMain): it
 // lies in the run's directory that it waits, and is written there what it is to
 // be (JoinForPeer), when the first node asks for it over the key that the nodes
-// have for each other (JoinMain). Nothing but MPI's daemon is started so, and
-// only where a run waits for one.
+// have for each other (JoinMain). Parts of a scheduler's job have no way to each
+// other and one disk: there the first node writes it. Nothing but MPI's daemon is
+// started so, and only where a run waits for one.
 
 const (
 	waitsName = "join.waits"
@@ -34,12 +36,14 @@ const (
 	joinMost = 64 << 10
 	// joinLimit is how long the first node asks before the other waits.
 	joinLimit = time.Minute
+	// joinEvery is the pause between two looks for it.
+	joinEvery = 50 * time.Millisecond
 )
 
 // daemons are the programs that may be started.
 var daemons = []string{"orted", "prted"}
 
-// JoinMain is "agent join RUN_DIR nodeN COMMAND": what the launcher calls to
+// JoinMain is "agent join RUN_DIR dlwb-nodeN COMMAND": what the launcher calls to
 // start its daemon.
 func JoinMain(args []string) int {
 	if len(args) != 3 {
@@ -53,25 +57,82 @@ func JoinMain(args []string) int {
 		return 66
 	}
 	// The peers of the first node are all others, in their order.
-	n, err := strconv.Atoi(strings.TrimPrefix(args[1], "node"))
-	if err != nil || n < 1 || n > len(plan.Peers) {
+	n, err := strconv.Atoi(strings.TrimPrefix(args[1], "dlwb-node"))
+	var ask func() error
+	switch {
+	case err != nil || n < 1 || n > max(len(plan.Peers), len(plan.Beside)):
 		fmt.Fprintf(os.Stderr, "dlwb join: %.80q is no node of this run\n", args[1])
 		return 66
+	case n <= len(plan.Beside):
+		ask = func() error { return askBeside(r, plan.Beside[n-1], []byte(args[2])) }
+	default:
+		ask = func() error { return askPeer(r, plan.Peers[n-1], []byte(args[2])) }
 	}
-	words := fmt.Sprintf("join %s %s", idAt(plan.Peers[n-1], r.ID), base64.RawURLEncoding.EncodeToString([]byte(args[2])))
-	argv := toPeer(r, plan.Peers[n-1], words)
-	var said []byte
 	for end := time.Now().Add(joinLimit); time.Now().Before(end); time.Sleep(awaitEvery) {
-		if said, err = exec.Command(argv[0], argv[1:]...).CombinedOutput(); err == nil {
-			return 0
-		}
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != codeNotYet {
+		if err = ask(); !errors.Is(err, errNotYet) {
 			break
 		}
 	}
-	fmt.Fprintf(os.Stderr, "dlwb join: %s can't be asked to join: %v: %s\n", args[1], err, strings.TrimSpace(string(said)))
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "dlwb join: %s can't be asked to join: %v\n", args[1], err)
 	return 1
+}
+
+// errNotYet: the node does not wait for a daemon yet.
+var errNotYet = errors.New("it does not wait for anything yet")
+
+// askPeer asks by the key that the nodes have for each other.
+func askPeer(r runs.Run, p wire.LaunchPeer, text []byte) error {
+	argv := toPeer(r, p, fmt.Sprintf("join %s %s", idAt(p, r.ID), base64.RawURLEncoding.EncodeToString(text)))
+	said, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit) && exit.ExitCode() == codeNotYet:
+		return fmt.Errorf("%w: %s", errNotYet, strings.TrimSpace(string(said)))
+	}
+	return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
+}
+
+// idAt is the id of a run at a peer.
+func idAt(p wire.LaunchPeer, own string) string {
+	if runs.Plain(p.Run) {
+		return p.Run
+	}
+	return own
+}
+
+// toPeer is how a peer is told something, by the key that the nodes have for each
+// other.
+func toPeer(run runs.Run, p wire.LaunchPeer, words string) []string {
+	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
+	if len(ssh) == 0 {
+		ssh = []string{"ssh"}
+	}
+	return append(ssh, "-i", run.PeerFile("peer_key"), "-p", fmt.Sprint(p.Port),
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+run.PeerFile("peer_known_hosts"),
+		"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
+		"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+		p.User+"@"+p.Host, words)
+}
+
+// askBeside asks on the disk that the parts of a job share. Whether the other one has
+// ended is not looked for: until it waits in this life, what lies there is of an earlier
+// one.
+func askBeside(r runs.Run, id string, text []byte) error {
+	other, err := runs.Open(r.Home(), id)
+	switch {
+	case err != nil:
+		return err
+	case !other.Sees(waitsName) || other.Line(waitsName) != os.Getenv(runs.EnvLife):
+		return errNotYet
+	case daemonOf(string(text)) == nil:
+		return fmt.Errorf("a run is joined by %s alone", strings.Join(daemons, " or "))
+	}
+	return other.Write(joinName, text)
 }
 
 // codeNotYet: the node does not wait for a daemon yet.
@@ -116,12 +177,12 @@ func JoinedMain(args []string) int {
 		return 64
 	}
 	r := runs.At(args[0])
-	if err := r.Write(waitsName, nil); err != nil {
+	if err := r.Write(waitsName, []byte(os.Getenv(runs.EnvLife))); err != nil {
 		fmt.Fprintln(os.Stderr, "dlwb joined:", err)
 		return 1
 	}
-	for !r.Has(joinName) {
-		time.Sleep(20 * time.Millisecond)
+	for !r.Sees(joinName) {
+		time.Sleep(joinEvery)
 	}
 	_ = os.Remove(r.Path(waitsName)) // one is enough
 	text, err := os.ReadFile(r.Path(joinName))

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote/agent/runs"
@@ -54,7 +55,7 @@ func PartMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "dlwb part:", err)
 		return codeTwice
 	}
-	for name, value := range map[string]string{runs.EnvID: r.ID, runs.EnvDir: r.Dir, runs.EnvRole: "supervise", runs.EnvBin: own()} {
+	for name, value := range map[string]string{runs.EnvID: r.ID, runs.EnvDir: r.Dir, runs.EnvRole: "supervise", runs.EnvBin: own(), runs.EnvLife: strconv.Itoa(life)} {
 		_ = os.Setenv(name, value)
 	}
 	s, err := begin(r, func(plan *wire.LaunchRequest) {
@@ -67,8 +68,11 @@ func PartMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "dlwb part:", err)
 		return codeFull
 	}
+	if s.life = strconv.Itoa(life); s.plan.Led {
+		s.told = s.awaitTold(s.life)
+	}
 	s.supervise(signals)
-	if code := s.finish(); code != 0 {
+	if code := s.finish(); code != 0 || s.released {
 		return code
 	}
 	code, _, _ := strings.Cut(r.Line("exit"), " ")
@@ -86,7 +90,7 @@ func own() string {
 // that lost touch with a machine may start a job twice; then the second one finds
 // the life taken.
 func claimLife(r runs.Run, life int) error {
-	if err := os.Mkdir(r.Path("life-"+strconv.Itoa(life)), 0o700); err != nil {
+	if err := os.Mkdir(r.Path(runs.LifeMark+strconv.Itoa(life)), 0o700); err != nil {
 		return fmt.Errorf("this part of the run was begun already: %w", err)
 	}
 	if err := os.Mkdir(r.Path("lock"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -96,7 +100,7 @@ func claimLife(r runs.Run, life int) error {
 		return nil
 	}
 	old, err := filepath.Glob(r.Path("rank-*.exit*"))
-	for _, path := range append(old, r.Path("exit"), r.Path("stopping"), r.Path("pid"), r.Path("full")) {
+	for _, path := range append(old, r.Path("exit"), r.Path("stopping"), r.Path("pid"), r.Path("full"), r.Path(joinName), r.Path(waitsName)) {
 		if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
@@ -124,5 +128,61 @@ func place(plan *wire.LaunchRequest, placing job.Places) {
 	for _, p := range plan.Procs {
 		words(p.Env)
 		words(p.Argv)
+		if p.After != nil {
+			words(p.After.Argv)
+		}
 	}
+}
+
+// The parts of a job see one disk, and no way leads from one machine to the other: the
+// part that leads writes into the directories of the others that all has ended well
+// there. A life has a file of its own, so that no later one takes it for its own.
+const toldMark = "told-"
+
+// toldEvery is the pause between two looks whether that was written.
+const toldEvery = time.Second
+
+// awaitTold gives what the part that leads says in this life.
+func (s *supervisor) awaitTold(life string) <-chan string {
+	told := make(chan string, 1)
+	go func() {
+		for !s.run.Sees(toldMark + life) {
+			select {
+			case <-s.over:
+				return
+			case <-time.After(toldEvery):
+			}
+		}
+		told <- s.run.Line(toldMark + life)
+	}()
+	return told
+}
+
+// release ends what runs here because all has ended well where the run is led: it is no
+// failure, of which whoever has started the parts would hear.
+func (s *supervisor) release(why string) {
+	s.told = nil
+	if !s.run.Has("stopping") {
+		s.released = s.failed == nil
+		s.stop(why)
+	}
+}
+
+// tellBeside tells the other parts. A part that was not told would wait for ever.
+func (s *supervisor) tellBeside(why string) (err error) {
+	for range 60 {
+		err = nil
+		for _, id := range s.plan.Beside {
+			r, e := runs.Open(s.run.Home(), id)
+			if e == nil {
+				e = r.Write(toldMark+s.life, []byte(why+"\n"))
+			}
+			err = errors.Join(err, e)
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
 }

@@ -130,7 +130,7 @@ func check(plan wire.LaunchRequest) error {
 		}
 	}
 	for _, f := range plan.Files {
-		if !runs.Plain(f.Name) || slices.Contains(ownFiles, f.Name) || strings.HasPrefix(f.Name, "rank-") {
+		if !runs.Plain(f.Name) || slices.Contains(ownFiles, f.Name) || strings.HasPrefix(f.Name, "rank-") || strings.HasPrefix(f.Name, runs.LifeMark) || strings.HasPrefix(f.Name, toldMark) {
 			return fmt.Errorf("%.80q is no file that a run may bring", f.Name)
 		}
 	}

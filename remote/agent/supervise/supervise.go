@@ -33,6 +33,9 @@ type supervisor struct {
 	door     net.Listener // for the wrappers of ranks
 	events   chan event
 	over     chan struct{} // closed when nobody takes events any more
+	life     string        // that this part of a job has; empty: it is none
+	told     <-chan string // by the part that leads this one
+	released bool          // it has told, and nothing else ends this one
 
 	mu       sync.Mutex
 	logs     map[string]*logs.Log
@@ -151,6 +154,8 @@ func (s *supervisor) supervise(signals <-chan os.Signal) {
 			if !s.run.Has("stopping") {
 				s.stop(fmt.Sprintf("supervise got SIG%s", signalName(sig.(syscall.Signal))))
 			}
+		case why := <-s.told:
+			s.release(why)
 		case <-s.patience:
 			s.patience = nil
 			if s.live > 0 {
@@ -254,9 +259,11 @@ func (s *supervisor) finish() int {
 	case stopped && !s.onlyHelps():
 		exit = runs.Exit{Code: 143, Signal: "TERM"}
 	}
+	var untold error
 	if s.plan.Leads && s.failed == nil && !stopped {
 		s.why = overReason + s.set.Node
 		s.tellPeers()
+		untold = s.tellBeside(s.why)
 	}
 	if err := s.record(exit); err != nil {
 		fmt.Fprintf(os.Stderr, "dlwb supervise: ended with code %d, but: %v: is the disk full?\n", exit.Code, err)
@@ -265,6 +272,10 @@ func (s *supervisor) finish() int {
 	_ = s.run.Say("ended %d", exit.Code)
 	s.tellers.Wait()
 	s.group.remove()
+	if untold != nil {
+		fmt.Fprintln(os.Stderr, "dlwb supervise: the other nodes can't be told that all has ended here:", untold)
+		return codeFull
+	}
 	return 0
 }
 
@@ -465,28 +476,6 @@ func (s *supervisor) tellPeers() {
 			_ = s.run.Say("peer %s %s", p.Name, outcome)
 		})
 	}
-}
-
-// idAt is the id of a run at a peer.
-func idAt(p wire.LaunchPeer, own string) string {
-	if runs.Plain(p.Run) {
-		return p.Run
-	}
-	return own
-}
-
-// toPeer is how a peer is told something, by the key that the nodes have for each
-// other.
-func toPeer(run runs.Run, p wire.LaunchPeer, words string) []string {
-	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
-	if len(ssh) == 0 {
-		ssh = []string{"ssh"}
-	}
-	return append(ssh, "-i", run.PeerFile("peer_key"), "-p", fmt.Sprint(p.Port),
-		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+run.PeerFile("peer_known_hosts"),
-		"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
-		"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
-		p.User+"@"+p.Host, words)
 }
 
 // tellLimit is how long a peer may need to answer.
