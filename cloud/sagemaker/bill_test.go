@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,5 +132,34 @@ func TestATrialHasAPlaceOfItsOwnForItsCheckpoints(t *testing.T) {
 		if err != nil || *in.CheckpointConfig.S3Uri != want {
 			t.Errorf("trial %v: %v, %v", trial, in.CheckpointConfig, err)
 		}
+	}
+}
+
+// A job that takes its time to end keeps no other from being ended: each costs until it
+// is.
+func TestAllJobsAreAskedToEndBeforeOneIsWaitedFor(t *testing.T) {
+	f, p, life := account(t)
+	program := "import signal, time\ndef slowly(*_):\n    time.sleep(1)\n    raise SystemExit(0)\nsignal.signal(signal.SIGTERM, slowly)\nprint('ready', flush=True)\ntime.sleep(600)\n"
+	for _, run := range []string{"r-1", "r-2", "r-3"} {
+		made, err := p.Submit(t.Context(), life, jobThat(t, run, program, options.Machines{}), noStep, quiet)
+		if err == nil {
+			err = p.Await(t.Context(), life, made.Ref, noStep, quiet)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var early atomic.Int32
+	f.Answer(func(call string, _ int) *fakesagemaker.Error {
+		if call == "StopTrainingJob" && f.Status("r-1") != "Stopped" {
+			early.Add(1)
+		}
+		return nil
+	})
+	if r, err := p.Down(t.Context(), life, quiet); err != nil || !r.Proven() {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if n := early.Load(); n != 3 {
+		t.Errorf("%d of three jobs were asked to end before the first had", n)
 	}
 }
