@@ -23,9 +23,10 @@ func (a *app) sweepCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sweep [PROFILE]", Short: "run the trials of a profile's sweep, several at once, and find the best",
 		Long: `Runs the command of a profile once for each trial of its sweep, on the nodes of its
-cluster, which is brought up when it is not there, or each as a job of slurm or
-kubernetes. Each trial is a run of its own: dlwb runs, logs, compare and export know
-it.
+cluster, which is brought up when it is not there, or each as a job of slurm,
+kubernetes, sagemaker or ecs. Each trial is a run of its own: dlwb runs, logs, compare
+and export know it. Where machines are paid for, the budget and the lifetime of the
+profile are those of all trials together.
 
 Ctrl-C, and even kill -9, leave the trials that run going on; dlwb sweep goes on with
 them, and runs none twice. A sweep that is done shows its leaderboard; --again
@@ -88,7 +89,7 @@ func (a *app) showSweep(w *workbench.Workbench, args []string) error {
 func (a *app) sweep(ctx context.Context, w *workbench.Workbench, plan *planning.Plan, goal workbench.Goal, again bool) error {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
-	a.skip = ofTrials
+	a.skip = ofTrials()
 	var out workbench.SweepOutcome
 	var err error
 	a.narrate(w, plan.Cluster, enough, func() { out, err = workbench.NewFlows(w).Sweep(ctx, plan, goal, again) })
@@ -107,13 +108,22 @@ func (a *app) sweep(ctx context.Context, w *workbench.Workbench, plan *planning.
 	return a.conclude(w, out.Outcome, nil)
 }
 
-// ofTrials leaves out what a single trial prints and does: there are many at once.
-func ofTrials(e event.Event) bool {
-	switch e.Body.(type) {
-	case event.RunStarted, event.RunEnded, event.Noticed:
-		return false
+// ofTrials leaves out what a single trial prints and does: there are many at once. What
+// is waited for until the first one runs is told, as machines may be made for it.
+func ofTrials() func(event.Event) bool {
+	begun := false
+	return func(e event.Event) bool {
+		switch e.Body.(type) {
+		case event.RunStarted:
+			begun = true
+			return false
+		case event.RunEnded, event.Noticed:
+			return false
+		case event.StepStarted:
+			return e.Run != "" && begun
+		}
+		return e.Run != ""
 	}
-	return e.Run != ""
 }
 
 func writeBoard(out io.Writer, b event.SweepChanged) {

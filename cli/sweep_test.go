@@ -238,7 +238,7 @@ time.sleep(600)
 // is no line.
 func TestASweepSaysOnceHowItStandsAndWhichTrialEnded(t *testing.T) {
 	var out bytes.Buffer
-	p := &printer{w: &out, rank: allRanks, skip: ofTrials}
+	p := &printer{w: &out, rank: allRanks, skip: ofTrials()}
 	stands := func(done int, value float64) event.Event {
 		return event.Event{Body: event.SweepChanged{Sweep: "s1", Method: "grid", Metric: "loss", Mode: "min", Trials: 3, Running: 1, Done: done, Best: 1,
 			Rows: []event.TrialRow{{Trial: 1, Value: &value, Values: 1}}}}

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -60,6 +61,43 @@ func (e *NeverBegan) Error() string { return e.Err.Error() }
 // Unwrap gives why.
 func (e *NeverBegan) Unwrap() error { return e.Err }
 
+// NoRoom is the error of Submit for a job that its service takes later, as where a quota
+// is reached: when others have ended. It was not made.
+type NoRoom struct{ Err error }
+
+func (e *NoRoom) Error() string { return e.Err.Error() }
+
+// Unwrap gives why.
+func (e *NoRoom) Unwrap() error { return e.Err }
+
+// Unpaid is the error of Submit for a job for which limits.budget or limits.lifetime
+// leave nothing, or too little. It was not made.
+type Unpaid struct{ Err error }
+
+func (e *Unpaid) Error() string { return e.Err.Error() }
+
+// Unwrap gives why.
+func (e *Unpaid) Unwrap() error { return e.Err }
+
+// AsRefused is err, as a *NoRoom or an *Unpaid where cause is one.
+func AsRefused(cause, err error) error {
+	if full := new(NoRoom); errors.As(cause, &full) {
+		return &NoRoom{err}
+	}
+	if unpaid := new(Unpaid); errors.As(cause, &unpaid) {
+		return &Unpaid{err}
+	}
+	return err
+}
+
+// Biller is a job provider whose jobs are paid for one by one.
+type Biller interface {
+	JobProvider
+	// Billed is what the job of a run has cost, in US dollars; where none was made,
+	// nothing. Unless it is final, the job or what is kept of its machines may cost more.
+	Billed(ctx context.Context, life Life, run string) (usd float64, final bool, err error)
+}
+
 // Keeper is a job provider whose service keeps what a run writes when its machines are
 // gone: it comes home from there, also when the cluster is no more.
 type Keeper interface {
@@ -91,6 +129,7 @@ type Checkpoint struct {
 // Job is what a JobProvider is given to do.
 type Job struct {
 	Run      string // its id, unique for all time
+	Trial    bool   // of a sweep: others of the same profile go on beside it
 	Replicas int
 	Command  []string // what every rank executes
 	// Env is for every rank, as K=V. There may be secrets in it.
@@ -178,4 +217,7 @@ type Submitted struct {
 	// PricePerHour is what it costs, in US dollars; Costs are the parts.
 	PricePerHour float64
 	Costs        []Cost
+	// Stay is for how long its machines wait for another job when it has ended well, and
+	// cost.
+	Stay time.Duration
 }

@@ -33,6 +33,10 @@ type Spec struct {
 	// the job; nil: it is not known.
 	Code func(context.Context) (Code, error) `json:"-"`
 
+	// Trials is how many the sweep of the profile has, and AtOnce how many of them are
+	// jobs at a time; 0: it has no sweep.
+	Trials, AtOnce int
+
 	// The rest is for machines that are paid for.
 
 	Regions []string // tried in order

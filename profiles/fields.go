@@ -51,7 +51,7 @@ var Groups = []Group{
 	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured; files that look like secrets are held back, whatever these say (docs/sync.md)."},
 	{"run", "The training command."},
 	{"sweep", "A search over parameters, for `dlwb sweep`: the command is run once for each trial, several at once on the nodes of one cluster. " +
-		"With `slurm` and `kubernetes` each trial is a job, and `sweep.parallel` of them are there at once; `sagemaker` and `ecs` run no sweep. A trial finds its parameters in DLWB_PARAM_NAME, its number in DLWB_TRIAL, and behind the command as `sweep.args` says; " +
+		"With `slurm`, `kubernetes` and `sagemaker` each trial is a job, and `sweep.parallel` of them are there at once; with `ecs` each is a job that has all machines, one after the other. A trial finds its parameters in DLWB_PARAM_NAME, its number in DLWB_TRIAL, and behind the command as `sweep.args` says; " +
 		"where `{NAME}` of a parameter stands in `run.command`, its value is put there instead."},
 	{"results", "What is brought home, and where to: of the files below `results.paths` those that the run wrote, and no others. " +
 		"`{run}` in a path, in `run.command` and in `run.env` stands for the id of the run. What a rank writes to the directory that the variable " +

@@ -52,7 +52,7 @@ func (m *Model) unresolvedText() string {
 		}
 	}
 	if s := m.ses; s != nil && !s.Past && s.Cluster != "" && s.State.Phase() == event.PhaseUnresolved {
-		names, perHour = append(names, text.Word(s.Cluster)), perHour+s.State.Account.Rate()
+		names, perHour = append(names, text.Word(s.Cluster)), perHour+s.State.Account.Rate(m.now)
 	}
 	if len(names) == 0 {
 		return ""

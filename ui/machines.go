@@ -39,7 +39,7 @@ func (m *Model) askExtend() tea.Cmd {
 			rows := [][2]string{
 				{"ends now", m.moment(st.Account.Ends)},
 				{"then", m.moment(until)},
-				{"costs", "at most " + units.USD(st.Account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
+				{"costs", "at most " + units.USD(st.Account.Rate(m.now)*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
 			if b, ok := st.Account.Next(); ok && b.Why != money.BoundLifetime {
 				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", text.Word(b.Why), units.Clock(b.At.Sub(m.now)))})
@@ -70,7 +70,7 @@ func (m *Model) cannotStopMachines() string {
 	if why := m.noCluster(); why != "" {
 		return why
 	}
-	if m.ses.State.Account.Rate() == 0 {
+	if m.ses.State.Account.Rate(m.now) == 0 {
 		return "they cost nothing"
 	}
 	return ""

@@ -105,7 +105,11 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep bool) (cl
 	w.bringKept(ctx, c, ended)
 	switch {
 	case !receipt.Proven():
-		err = &UnresolvedError{Receipt: receipt, PerHour: c.PricePerHour, Err: err}
+		perHour := c.PricePerHour
+		if _, is := w.jobs[c.Provider].(cloud.Biller); is {
+			perHour *= float64(receipt.ProcessesLeft)
+		}
+		err = &UnresolvedError{Receipt: receipt, PerHour: perHour, Err: err}
 	case err == nil:
 		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), w.tunnels.Forget(c.Name), w.ssh.Remove(c.Name))
 	}

@@ -112,7 +112,7 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 		}
 	}
 	info.Checkpoint = w.books.Checkpoint(c.ID, info.Run, now())
-	info.PricePerHour, info.Spent, info.Ends = a.Rate(), a.Spent(now()), a.Ends
+	info.PricePerHour, info.Spent, info.Ends = a.Rate(now()), a.Spent(now()), a.Ends
 	info.Lived = a.Lived(c.CreatedAt, now()).Seconds()
 	if info.Phase == event.PhaseReady && a.AllGone() {
 		info.Phase = event.PhaseEnded

@@ -139,7 +139,11 @@ func (d *drive) recordSubmitted(made cloud.Submitted, run store.Run, data *runDa
 	c := &d.data.Cluster
 	c.Lacks, c.PricePerHour, c.Costs = made.Lacks, made.PricePerHour, made.Costs
 	data.Ref, data.PricePerHour = made.Ref, made.PricePerHour
-	return errors.Join(d.saveData(), d.w.putRun(run, *data), d.w.publish(d.s, clusterUp(*c)))
+	up := clusterUp(*c)
+	if _, is := d.w.jobs[d.record.Provider].(cloud.Biller); is {
+		up.Job, up.Stay = run.ID, made.Stay.Seconds()
+	}
+	return errors.Join(d.saveData(), d.w.putRun(run, *data), d.w.publish(d.s, up))
 }
 
 // await waits until a job that was handed in has begun, and tells that.
@@ -263,8 +267,7 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 	if err != nil {
 		f := &event.Fault{What: "hand in the job", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 		f.Command, f.LastLines = event.SaidOf(err)
-		err = f
-		err = errors.Join(err, t.end(err))
+		err = errors.Join(cloud.AsRefused(err, f), t.end(f))
 	}
 	return submitted, err
 }
@@ -285,7 +288,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	for _, text := range append(warnings, tree.Warnings...) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
-	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
+	work := cloud.Job{Run: id, Trial: d.trial != nil, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
 	work.Procs, work.Ranks = planning.Parts(made)
 	work.Files, work.Ports, work.Leads = planning.Files(made), made.Ports, made.Leads

@@ -23,7 +23,7 @@ func (w *Workbench) Removal(cluster string) (event.Removal, error) {
 	}
 	r := event.Removal{
 		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
-		Leased: traits(c.Provider).Leased, PerHour: a.Rate(), Spent: a.Spent(now()), Disks: money.Disks(d.Cluster.Costs), Ends: a.Ends,
+		Leased: traits(c.Provider).Leased, PerHour: a.Rate(now()), Spent: a.Spent(now()), Disks: money.Disks(d.Cluster.Costs), Ends: a.Ends,
 		Stopped: event.Phase(c.Phase) == event.PhaseStopped, Forwards: w.tunnels.Count(c.Name),
 	}
 	if r.Place == "" {

@@ -1,7 +1,6 @@
 package workbench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/ledger"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/sweep"
@@ -38,12 +38,8 @@ type SweepOutcome struct {
 func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again bool) (SweepOutcome, error) {
 	w := f.w
 	out := SweepOutcome{Outcome: Outcome{Cluster: plan.Cluster}}
-	if traits(plan.Provider).Budgeted {
-		return out, &event.Fault{What: "run a sweep", Node: -1, Why: "each trial would be a job of provider " + plan.Provider + " that is paid for by itself, and nothing would bound what all of them cost",
-			Next: "dlwb run hands one in"}
-	}
 	if _, is := w.jobs[plan.Provider]; is {
-		if err := sharedOut(plan.Profile); err != nil {
+		if err := sweep.JobsOf(plan.Profile, traits(plan.Provider).InTurn); err != nil {
 			return out, err
 		}
 	}
@@ -137,32 +133,11 @@ func (d *drive) jobs() (jobs, bool) {
 	return jobs{p, d.w}, is
 }
 
-// jobsAtOnce is how many trials that are jobs wait in a queue, or run, at once where the
-// profile does not say.
-const jobsAtOnce = 4
-
-// sharedOut refuses what has no meaning where each trial is a job with nodes of its own.
-func sharedOut(p *profiles.Profile) error {
-	var errs profiles.Errors
-	for _, k := range []struct {
-		key   string
-		given bool
-	}{{"sweep.nodes", p.Sweep.Nodes > 1}, {"sweep.gpus", p.Sweep.GPUs > 0}} {
-		if k.given {
-			errs = append(errs, p.Fault(k.key, k.key, "it shares out the nodes of a cluster, and each trial is a job of its own here", "", "leave it out: machines.count and machines.gpus say what each job has"))
-		}
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return errs
-}
-
 // slots are the places for trials on the nodes. One that is a job has nodes of its own.
 func (d *drive) slots() ([]sweep.Slot, error) {
 	s := d.plan.Profile.Sweep
 	if _, is := d.jobs(); is {
-		return sweep.Slots(make([]int, cmp.Or(s.Parallel, jobsAtOnce)), 1, 0), nil
+		return sweep.Slots(make([]int, sweep.AtOnce(s, traits(d.plan.Provider).InTurn)), 1, 0), nil
 	}
 	slots := sweep.Slots(d.data.GPUs, s.Nodes, s.GPUs)
 	if len(slots) == 0 {
@@ -183,13 +158,18 @@ func (d *drive) sweepOwner() sweep.Owner {
 			if errors.Is(err, store.ErrNotFound) {
 				return sweep.Past{}, false, nil
 			}
-			_, data, err := w.runRecord(run)
+			r, data, err := w.runRecord(run)
 			if err != nil || data.Trial == nil {
 				return sweep.Past{}, false, err
 			}
 			st, err := w.storyOf(run)
-			return sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended}, true, err
+			past := sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended, Billed: st.Billed.Of()}
+			if r.Life == d.s.life {
+				past.Began = r.StartedAt
+			}
+			return past, true, err
 		},
+		Billed: d.biller(),
 		Launch: d.launchTrial,
 		Watch:  d.watchTrial,
 		Stop: func(ctx context.Context, run, why string) error {
@@ -213,6 +193,32 @@ func (d *drive) sweepOwner() sweep.Owner {
 	}
 }
 
+// biller asks what runs have cost that are over, and tells it; nil: they are not paid for
+// one by one.
+func (d *drive) biller() func(context.Context, string) (float64, bool) {
+	if d.plan == nil {
+		return nil
+	}
+	j, is := d.w.jobs[d.plan.Provider].(cloud.Biller)
+	if !is {
+		return nil
+	}
+	return func(ctx context.Context, id string) (float64, bool) {
+		run, err := d.w.db.Run(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return 0, true // it is on record before it is handed in
+		}
+		c, lifeErr := d.w.db.ClusterLife(run.Life)
+		data, dataErr := d.w.clusterData(c)
+		if errors.Join(err, lifeErr, dataErr) != nil {
+			return 0, false
+		}
+		usd, final, err := j.Billed(ctx, cloud.Life{Name: c.Name, ID: data.Life, Ledger: ledger.Of(d.w.db, c.ID)}, id)
+		final = final && err == nil && d.w.publish(scope{cluster: c.Name, life: c.ID, run: id}, event.RunBilled{Cost: usd}) == nil
+		return usd, final
+	}
+}
+
 // launchTrial starts a trial on its part of the nodes, which nobody else changes
 // meanwhile.
 func (d *drive) launchTrial(ctx context.Context, run string, label sweep.Label, p *profiles.Profile) error {
@@ -225,7 +231,9 @@ func (d *drive) launchTrial(ctx context.Context, run string, label sweep.Label, 
 		t, plan := *d, *d.plan
 		plan.Profile = p
 		t.plan, t.trial, t.outcome, t.goal.Detach = &plan, &label, Outcome{}, true
-		return t.handInAs(ctx, j, run)
+		err := t.handInAs(ctx, j, run)
+		d.arrived = d.arrived || t.arrived
+		return err
 	}
 	_, _, err = d.part(label, p).launchAs(ctx, run)
 	return err

@@ -182,4 +182,7 @@ type Traits struct {
 	Deadline bool
 	// Budgeted: that time is as short as limits.budget pays for.
 	Budgeted bool
+	// InTurn: a job has all machines of its cluster, so that the trials of a sweep go on
+	// one after the other.
+	InTurn bool
 }

@@ -140,7 +140,7 @@ func (m *maker) sameAs() (*detail, error) {
 	case d.Region != m.region || d.Account != m.account:
 		return nil, &plainError{fmt.Sprintf("the machines of %s are in %s of account %s", m.life.Name, d.Region, d.Account), "dlwb down " + m.life.Name + ", or the region and credentials that it has"}
 	case time.Now().After(d.Ends):
-		return nil, &plainError{"the time of the machines of " + m.life.Name + " was over at " + d.Ends.Local().Format("2006-01-02 15:04"), "dlwb down " + m.life.Name + ", then run it again"}
+		return nil, &cloud.Unpaid{Err: &plainError{"the time of the machines of " + m.life.Name + " was over at " + d.Ends.Local().Format("2006-01-02 15:04"), "dlwb down " + m.life.Name + ", then run it again"}}
 	}
 	return &d, m.fits(&d)
 }

@@ -15,6 +15,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker/types"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	quotatypes "github.com/aws/aws-sdk-go-v2/service/servicequotas/types"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
@@ -269,21 +270,52 @@ func (c *check) checkQuota(ctx context.Context) []cloud.Finding {
 			if aws.ToString(q.QuotaName) != name {
 				continue
 			}
-			limit := int(aws.ToFloat64(q.Value))
-			if limit < c.spec.Count {
-				return []cloud.Finding{{What: "quota", Text: fmt.Sprintf("the quota %q is %d, and the job needs %d", name, limit, c.spec.Count),
-					Next: fmt.Sprintf("aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code %s --desired-value %d --region %s", aws.ToString(q.QuotaCode), c.spec.Count, c.region)}}
-			}
-			return []cloud.Finding{cloud.Passed("quota", fmt.Sprintf("%d of at most %d × %s", c.spec.Count, limit, c.spec.Instance))}
+			return []cloud.Finding{c.holds(q, int(aws.ToFloat64(q.Value)))}
 		}
 	}
 	return []cloud.Finding{cloud.Unchecked("quota", "there is no quota "+name+" in "+c.region, "does the region have the type? aws service-quotas list-service-quotas --service-code sagemaker --region "+c.region)}
 }
 
+// holds holds what is asked for against a quota: one that has no room for a job refuses
+// it, and the trials of a sweep wait for one that has no room for all of them.
+func (c *check) holds(q quotatypes.ServiceQuota, limit int) cloud.Finding {
+	name, all := aws.ToString(q.QuotaName), c.spec.Count*max(c.spec.AtOnce, 1)
+	more := func(n int) string {
+		return fmt.Sprintf("aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code %s --desired-value %d --region %s", aws.ToString(q.QuotaCode), n, c.region)
+	}
+	switch {
+	case limit < c.spec.Count:
+		return cloud.Finding{What: "quota", Text: fmt.Sprintf("the quota %q is %d, and the job needs %d", name, limit, c.spec.Count), Next: more(c.spec.Count)}
+	case limit < all:
+		return cloud.Warning("quota", fmt.Sprintf("the quota %q is %d, and %s of the sweep at once need %d: %d have room, and the others wait until one ends", name, limit, units.Count(c.spec.AtOnce, "trial"), all, limit/c.spec.Count),
+			fmt.Sprintf("sweep.parallel: %d; or %s", limit/c.spec.Count, more(all)))
+	}
+	return cloud.Passed("quota", fmt.Sprintf("%d of at most %d × %s", all, limit, c.spec.Instance))
+}
+
+// checkSweep looks what each trial of a sweep has of the limits, which are those of all
+// of them together.
+func (c *check) checkSweep() []cloud.Finding {
+	if c.spec.Trials == 0 || c.perHour == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("dlwb sweep: %s, %d at once, up to %s an hour", units.Count(c.spec.Trials, "trial"), c.spec.AtOnce, units.USD(c.perHour*float64(c.spec.AtOnce)))
+	if c.spec.Budget <= 0 {
+		return []cloud.Finding{cloud.Passed("sweep", text+"; none goes on past limits.lifetime, which begins with the first")}
+	}
+	part := c.spec
+	part.Budget /= float64(part.Trials)
+	limit, err := limitOf(part, c.m.Keep(), c.perHour)
+	if err != nil {
+		return []cloud.Finding{cloud.Warning("sweep", "each trial has an even part of limits.budget: "+err.Error(), "raise limits.budget, or fewer trials")}
+	}
+	return []cloud.Finding{cloud.Passed("sweep", fmt.Sprintf("%s; of limits.budget each has %s, which ends it after %s; what one leaves is the next ones'", text, units.USD(part.Budget), units.Duration(limit)))}
+}
+
 // checkPrice looks what the job costs, and how long that may go on.
 func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	c.perHour = c.price(ctx, c.spec.Instance).PerHour * float64(c.spec.Count)
-	limit, err := limitOf(c.spec, c.perHour)
+	limit, err := limitOf(c.spec, c.m.Keep(), c.perHour)
 	switch {
 	case err != nil:
 		return []cloud.Finding{cloud.FromError("price", err, "")}
@@ -294,18 +326,18 @@ func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	if c.spec.Spot {
 		text += "; spot costs less, and what it saved is told at the end"
 	}
-	return []cloud.Finding{cloud.Passed("price", text)}
+	return append([]cloud.Finding{cloud.Passed("price", text)}, c.checkSweep()...)
 }
 
 func (c *check) money(out *cloud.Preflight) {
-	if out.PricePerHour, out.MostPerHour = c.perHour, c.perHour; c.perHour > 0 {
+	if out.PricePerHour, out.MostPerHour = c.perHour, c.perHour*float64(max(c.spec.AtOnce, 1)); c.perHour > 0 {
 		out.Costs = []cloud.Cost{{What: fmt.Sprintf("%d × %s", c.spec.Count, c.spec.Instance), PerHour: c.perHour, Source: priceSource}}
 	}
 }
 
 // text is what would be asked of SageMaker, and the policy that the role needs.
 func (c *check) text(out *cloud.Preflight) {
-	limit, err := limitOf(c.spec, c.perHour)
+	limit, err := limitOf(c.spec, c.m.Keep(), c.perHour)
 	if err != nil || c.image == "" {
 		return
 	}

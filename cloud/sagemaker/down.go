@@ -29,6 +29,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	if err != nil {
 		return r, err
 	}
+	p.stopAll(ctx, life, entries)
 	over := map[string]bool{}
 	var all error
 	for _, kind := range []string{kindJob, kindCode} {
@@ -49,6 +50,33 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	images(entries, progress)
 	return r, all
 }
+
+// stopAll asks SageMaker to end the jobs of a life, where there are several, before any
+// of them is waited for: each costs until it ends. What fails is told by remove, which
+// asks again.
+func (p *Provider) stopAll(ctx context.Context, life cloud.Life, entries []cloud.Entry) {
+	var jobs []*cloud.Entry
+	for i := range entries {
+		if e := &entries[i]; e.Kind == kindJob && e.Open() {
+			jobs = append(jobs, e)
+		}
+	}
+	if len(jobs) < 2 {
+		return
+	}
+	for _, e := range jobs {
+		r, err := ownerOf(e)
+		if err != nil {
+			continue
+		}
+		if d, err := p.enter(ctx, r); err == nil {
+			_ = d.stop(ctx, life, r.Name, whyDown)
+		}
+	}
+}
+
+// whyDown is why Down stops a job.
+const whyDown = "asked: the cluster was taken down"
 
 // remove removes what one entry of the ledger stands for. over are the jobs that are
 // proven to have ended: the code of others stays.
@@ -104,7 +132,7 @@ func (d *door) endJob(ctx context.Context, life cloud.Life, e *cloud.Entry, r re
 		}
 		return closeEntry(life, e, res.Proof)
 	}
-	if err := d.stop(ctx, life, r.Name, "asked: the cluster was taken down"); err != nil {
+	if err := d.stop(ctx, life, r.Name, whyDown); err != nil {
 		res.State, res.Proof = cloud.Alive, err.Error()
 		return err
 	}
@@ -150,9 +178,9 @@ func stateText(j *sagemaker.DescribeTrainingJobOutput) string {
 // closeJob puts the proof on record.
 func (d *door) closeJob(life cloud.Life, e *cloud.Entry, r ref, j *sagemaker.DescribeTrainingJobOutput, res *cloud.Resource, progress cloud.Progress) error {
 	res.State, res.Proof = cloud.Gone, "SageMaker says "+string(j.TrainingJobStatus)
-	if billed := aws.ToInt32(j.BillableTimeInSeconds); billed > 0 {
-		res.Proof += fmt.Sprintf("; %s are billed", units.Seconds(float64(billed)))
-		res.Cost = float64(billed) / 3600 * r.PerHour
+	if billed := billedFor(j); billed > 0 {
+		res.Proof += fmt.Sprintf("; %s are billed", units.Seconds(billed.Seconds()))
+		res.Cost = r.costOf(j)
 	}
 	if saved := savedBy(j); saved != "" {
 		progress(-1, saved)

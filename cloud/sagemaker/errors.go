@@ -79,6 +79,12 @@ func statusOf(err error) int {
 	return 0
 }
 
+// crowded reports whether the same call is taken later.
+func crowded(err error) bool {
+	code, _ := awsapi.CodeOf(err)
+	return code == "ResourceLimitExceeded" || throttled(err)
+}
+
 // permanent reports whether asking again can't help.
 func permanent(err error) bool {
 	var p *awsapi.Problem

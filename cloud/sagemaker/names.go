@@ -63,6 +63,8 @@ type ref struct {
 	Debug bool `json:"debug,omitempty"`
 	// PerHour is what all machines cost, in US dollars; 0: not known.
 	PerHour float64 `json:"per_hour,omitempty"`
+	// Stay is for how many seconds its machines are kept for another job.
+	Stay float64 `json:"stay,omitempty"`
 	// Built is the image that was built for it; nil: none was.
 	Built *ownimage.Built `json:"image,omitempty"`
 }

@@ -57,6 +57,9 @@ func requestOf(j cloud.Job, r ref, s settings) (*sagemaker.CreateTrainingJobInpu
 		in.AlgorithmSpecification.ContainerEntrypoint = []string{"/bin/sh", "-c", entrypoint}
 		in.InputDataConfig = append(in.InputDataConfig, ownChannel(r))
 	}
+	if m.Checkpoints != "" && j.Trial { // what another one has saved is none of its own
+		m.Checkpoints = strings.TrimRight(m.Checkpoints, "/") + "/" + r.Name
+	}
 	around(in, m)
 	if j.Spec.Spot {
 		in.EnableManagedSpotTraining = aws.Bool(true)

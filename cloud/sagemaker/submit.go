@@ -49,7 +49,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 
 // submitted is what is told of a job.
 func (r ref) submitted(spec cloud.Spec) cloud.Submitted {
-	s := cloud.Submitted{Ref: r.String(), Lacks: lacks(r), PricePerHour: r.PerHour}
+	s := cloud.Submitted{Ref: r.String(), Lacks: lacks(r), PricePerHour: r.PerHour, Stay: time.Duration(r.Stay * float64(time.Second))}
 	if r.PerHour > 0 {
 		s.Costs = []cloud.Cost{{What: fmt.Sprintf("%d × %s", len(r.Ranks), spec.Instance), PerHour: r.PerHour, Source: priceSource}}
 	}
@@ -92,7 +92,7 @@ func (s *submission) prepare(ctx context.Context, name string, made, code *cloud
 	if err != nil {
 		return err
 	}
-	if s.settings.limit, err = limitOf(spec, s.ref.PerHour); err != nil {
+	if s.settings.limit, err = limitOf(spec, m.Keep(), s.ref.PerHour); err != nil {
 		return err
 	}
 	if m.Estimator != "" {
@@ -143,7 +143,7 @@ func (s *submission) name(ctx context.Context, name string, m options.Machines) 
 	}
 	s.ref.Built = s.built
 	s.ref.Ranks, s.ref.Tagged = pack.Ranks(s.job)
-	s.ref.Told, s.ref.Debug = m.Estimator == "", m.RemoteDebug
+	s.ref.Told, s.ref.Debug, s.ref.Stay = m.Estimator == "", m.RemoteDebug, m.Keep().Seconds()
 	s.ref.Tagged = s.ref.Tagged && s.ref.Told
 	s.ref.Unwatched = s.door.unwatched(ctx, name+"/algo-1")
 	price := s.door.price(ctx, s.job.Spec.Instance)
@@ -157,25 +157,6 @@ func regionOf(spec cloud.Spec) string {
 		return spec.Regions[0]
 	}
 	return ""
-}
-
-// limitOf is how long a job may run: its lifetime, or what the budget pays for.
-func limitOf(spec cloud.Spec, perHour float64) (time.Duration, error) {
-	limit := spec.Lifetime
-	if limit <= 0 {
-		limit = 24 * time.Hour
-	}
-	if spec.Budget > 0 {
-		if perHour <= 0 {
-			return 0, &plainError{fmt.Sprintf("limits.budget can't be held: the price of %s is not known", spec.Instance),
-				"leave limits.budget out and set limits.lifetime; or let dlwb read the price list (pricing:GetProducts)"}
-		}
-		limit = min(limit, cloud.LatestEnd(spec.Budget, limit, perHour).After)
-	}
-	if limit > longest {
-		return 0, &plainError{"a training job has 28 days at most, and limits.lifetime is " + units.Duration(limit), "limits.lifetime: 672h"}
-	}
-	return max(limit.Truncate(time.Second), time.Minute), nil
 }
 
 // upload puts the code into S3.
@@ -241,6 +222,9 @@ func (s *submission) failed(ctx context.Context, err error) error {
 	}
 	if closed := s.life.Ledger.Close(s.ref.Name, "SageMaker refused it: "+firstLine(err)); closed != nil {
 		return closed
+	}
+	if crowded(err) {
+		return &cloud.NoRoom{Err: s.door.explain(err)}
 	}
 	return s.door.explain(err)
 }

@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	"silence":   {"event"},
 	"sweep":     {"event"},
 	"trust":     {},
-	"planning":  {"event", "gitread", "history", "inputs", "trust"},
+	"planning":  {"event", "gitread", "history", "inputs", "sweep", "trust"},
 	"history":   {"event", "export", "gitread"},
 	"nodefacts": {"history"},
 	"peers":     {},

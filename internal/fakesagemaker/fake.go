@@ -54,6 +54,7 @@ type Fake struct {
 	Use func(host, metric string) (value float64, known bool)
 	// Quota is that of each type.
 	Quota int
+	most  int // machines of a type at once
 
 	fakeecr.Holder
 	dir string

@@ -55,7 +55,9 @@ type Job struct {
 	tags   map[string]string
 
 	trainStart, trainEnd time.Time
-	warm                 bool
+	warm                 bool          // its machines stay for another
+	pool                 string        // what became of them
+	kept                 time.Duration // and for how long they stayed
 
 	procs   []*exec.Cmd
 	stop    chan struct{} // closed when it is to stop
@@ -93,10 +95,40 @@ func (f *Fake) check(in *Request) *Error {
 		return bad("1 validation error detected at 'resourceConfig'")
 	case in.AlgorithmSpecification.TrainingImage == "" || !strings.HasPrefix(in.OutputDataConfig.S3OutputPath, "s3://"):
 		return bad("an image and an output path are required")
-	case in.ResourceConfig.InstanceCount > f.Quota:
-		return &Error{400, "ResourceLimitExceeded", fmt.Sprintf("The account-level service limit '%s for training job usage' is %d Instances", in.ResourceConfig.InstanceType, f.Quota)}
+	}
+	if used, more := f.used(in.ResourceConfig.InstanceType), in.ResourceConfig.InstanceCount; used+more > f.Quota && f.pool(in) == nil {
+		return &Error{400, "ResourceLimitExceeded", fmt.Sprintf("The account-level service limit '%s for training job usage' is %d Instances, with current utilization of %d Instances and a request delta of %d Instances. "+
+			"Please use AWS Service Quotas to request an increase for this quota.", in.ResourceConfig.InstanceType, f.Quota, used, more)}
 	}
 	return nil
+}
+
+// used is how many machines of a type there are, those of warm pools with them.
+func (f *Fake) used(instance string) (n int) {
+	for _, j := range f.jobs {
+		if j.ResourceConfig.InstanceType == instance && (j.live() || j.warm) {
+			n += j.ResourceConfig.InstanceCount
+		}
+	}
+	return n
+}
+
+func (j *Job) live() bool { return j.status == "InProgress" || j.status == "Stopping" }
+
+// pool is the job whose machines stay for one like this; nil: there is none.
+func (f *Fake) pool(in *Request) *Job {
+	for _, name := range f.order {
+		j := f.jobs[name]
+		if has, asks := j.ResourceConfig, in.ResourceConfig; j.warm && asks.KeepAlivePeriodInSeconds > 0 && has.InstanceType == asks.InstanceType && has.InstanceCount == asks.InstanceCount {
+			return j
+		}
+	}
+	return nil
+}
+
+// cool ends a warm pool, by the word for how.
+func (j *Job) cool(how string) {
+	j.warm, j.pool, j.kept = false, how, time.Since(j.trainEnd)
 }
 
 func (f *Fake) create(body []byte) (any, *Error) {
@@ -113,9 +145,13 @@ func (f *Fake) create(body []byte) (any, *Error) {
 	for _, t := range in.Tags {
 		j.tags[t.Key] = t.Value
 	}
+	if pool := f.pool(&in); pool != nil {
+		pool.cool("Reused")
+	}
 	j.to("Starting", "Starting the training job")
 	f.jobs[in.TrainingJobName] = j
 	f.order = append(f.order, in.TrainingJobName)
+	f.most = max(f.most, f.used(in.ResourceConfig.InstanceType))
 	f.runs.Go(func() { f.run(j) })
 	return map[string]string{"TrainingJobArn": j.arn(f)}, nil
 }
@@ -146,7 +182,7 @@ func (f *Fake) Running() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range f.order {
-		if j := f.jobs[name]; j.status == "InProgress" || j.status == "Stopping" || j.warm {
+		if j := f.jobs[name]; j.live() || j.warm {
 			names = append(names, name)
 		}
 	}
@@ -204,15 +240,13 @@ func (f *Fake) describe(body []byte) (any, *Error) {
 		out["FailureReason"] = j.reason
 	}
 	if !j.trainEnd.IsZero() && !j.trainStart.IsZero() {
-		trained := int(j.trainEnd.Sub(j.trainStart).Seconds()) + 1
-		billed := trained
-		if j.EnableManagedSpotTraining {
-			billed = (trained*3 + 9) / 10
-		}
-		out["TrainingTimeInSeconds"], out["BillableTimeInSeconds"] = trained, billed
+		out["TrainingTimeInSeconds"], out["BillableTimeInSeconds"] = j.trained(), j.billable()
 	}
 	if j.ResourceConfig.KeepAlivePeriodInSeconds > 0 && j.status == "Completed" {
-		out["WarmPoolStatus"] = map[string]any{"Status": map[bool]string{true: "Available", false: "Terminated"}[j.warm]}
+		out["WarmPoolStatus"] = map[string]any{"Status": "Available"}
+		if !j.warm {
+			out["WarmPoolStatus"] = map[string]any{"Status": j.pool, "ResourceRetainedBillableTimeInSeconds": j.retained()}
+		}
 	}
 	return out, nil
 }
@@ -272,7 +306,7 @@ func (f *Fake) update(body []byte) (any, *Error) {
 		return nil, e
 	}
 	if k := in.ResourceConfig.KeepAlivePeriodInSeconds; k != nil && *k == 0 {
-		j.warm = false
+		j.cool("Terminated")
 	}
 	return map[string]string{"TrainingJobArn": j.arn(f)}, nil
 }
@@ -340,3 +374,36 @@ func (j *Job) kill() {
 		close(j.stop)
 	}
 }
+
+// Most is how many machines of a type there were at once.
+func (f *Fake) Most() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most
+}
+
+// Billed is for how many seconds each machine of a job is paid, by now.
+func (f *Fake) Billed(name string) float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.jobs[name]
+	if j.trainEnd.IsZero() {
+		return 0
+	}
+	all := j.billable()
+	if j.pool != "" {
+		all += j.retained()
+	}
+	return float64(all)
+}
+
+func (j *Job) trained() int { return int(j.trainEnd.Sub(j.trainStart).Seconds()) + 1 }
+
+func (j *Job) billable() int {
+	if j.EnableManagedSpotTraining {
+		return (j.trained()*3 + 9) / 10
+	}
+	return j.trained()
+}
+
+func (j *Job) retained() int { return int(j.kept.Seconds()) + 1 }

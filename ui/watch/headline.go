@@ -31,7 +31,7 @@ func (p Page) Machines(w int) string {
 	st := p.Of.State
 	left := p.Styles.Dim.Of(st.Machines.String())
 	if st.Phase() == event.PhaseStopped {
-		left += "  " + p.Styles.Warn.Of("○ stopped") + p.Styles.Dim.Of("; disks cost ") + units.PerHour(st.Account.Rate())
+		left += "  " + p.Styles.Warn.Of("○ stopped") + p.Styles.Dim.Of("; disks cost ") + units.PerHour(st.Account.Rate(p.Now))
 	}
 	return text.Spread(left, p.countdown(), w)
 }
@@ -97,7 +97,7 @@ func (p Page) Money() string {
 	if st.Phase() == event.PhaseGone {
 		return p.Styles.Dim.Of("gone, cost ") + units.USD(st.Spent(p.Now))
 	}
-	return units.PerHour(st.Account.Rate()) + "  " + units.USD(st.Spent(p.Now)) + p.Styles.Dim.Of(" so far")
+	return units.PerHour(st.Account.Rate(p.Now)) + "  " + units.USD(st.Spent(p.Now)) + p.Styles.Dim.Of(" so far")
 }
 
 // Lost says that there is nothing to follow.

@@ -29,8 +29,8 @@ func (p Page) Receipt(w int) []string {
 }
 
 func (p Page) stillCosts() string {
-	if p := p.Of.State.Account.Rate(); p > 0 {
-		return ": up to " + units.PerHour(p) + " goes on."
+	if rate := p.Of.State.Account.Rate(p.Now); rate > 0 {
+		return ": up to " + units.PerHour(rate) + " goes on."
 	}
 	return "."
 }

@@ -105,6 +105,10 @@ type (
 		Ends time.Time `json:"ends,omitzero"`
 		// Lacks are what can't be done on these nodes.
 		Lacks []job.Lack `json:"lacks,omitempty"`
+		// Job is the run that the price is for, where each is a job that is paid for by
+		// itself; Stay is for how long its machines cost when it has ended well.
+		Job  string  `json:"job,omitempty"`
+		Stay float64 `json:"stay_s,omitempty"`
 	}
 	// NodeChanged is what is known of the connection to a node.
 	NodeChanged struct {
@@ -301,27 +305,6 @@ type (
 	Failed struct{ Fault }
 )
 
-// Fault is a failure for a person to read: what was tried, where, why it
-// failed, what to do next, and the last lines of what the command said.
-type Fault struct {
-	What      string   `json:"what"`
-	Node      int      `json:"node"`           // -1 for none
-	Host      string   `json:"host,omitempty"` // what the user calls the node
-	Why       string   `json:"why"`
-	Next      string   `json:"next,omitempty"`
-	Command   string   `json:"command,omitempty"`
-	LastLines []string `json:"last_lines,omitempty"`
-}
-
-// Error makes a fault usable as an error.
-func (f *Fault) Error() string {
-	s := f.What
-	if f.Node >= 0 {
-		s += " on " + NodeText(f.Node, f.Host)
-	}
-	return s + ": " + f.Why
-}
-
 // RankInfo says where a rank runs and with what.
 type RankInfo struct {
 	Rank      int    `json:"rank"`
@@ -377,6 +360,7 @@ var Bodies = []struct {
 	{Sampled{}, "CPU, memory, network and GPUs of a node at one moment"},
 	{RankEnded{}, "how one rank ended"},
 	{RunEnded{}, "how the run ended: exit code, verdict, the rank at fault and its last lines"},
+	{RunBilled{}, "what a run has cost that is a job paid for by itself, as its service bills it"},
 	{ResultsFetched{}, "what is home of the run's results, and where"},
 	{CheckpointSaved{}, "a whole checkpoint of a run that goes on was brought home, or is kept by its service"},
 	{ResultsLost{}, "results that were not home are gone with their machine"},

@@ -6,6 +6,27 @@ import (
 	"strings"
 )
 
+// Fault is a failure for a person to read: what was tried, where, why it
+// failed, what to do next, and the last lines of what the command said.
+type Fault struct {
+	What      string   `json:"what"`
+	Node      int      `json:"node"`           // -1 for none
+	Host      string   `json:"host,omitempty"` // what the user calls the node
+	Why       string   `json:"why"`
+	Next      string   `json:"next,omitempty"`
+	Command   string   `json:"command,omitempty"`
+	LastLines []string `json:"last_lines,omitempty"`
+}
+
+// Error makes a fault usable as an error.
+func (f *Fault) Error() string {
+	s := f.What
+	if f.Node >= 0 {
+		s += " on " + NodeText(f.Node, f.Host)
+	}
+	return s + ": " + f.Why
+}
+
 // FaultOf gives the fault in an error, or makes one of it.
 func FaultOf(err error) *Fault {
 	var f *Fault

@@ -18,6 +18,7 @@ type Story struct {
 	Fetched      bool // well
 	Results      *event.ResultsFetched
 	Lost         *event.ResultsLost
+	Billed       *event.RunBilled // what it cost in the end; nil: that is not known
 }
 
 // Over reports that nothing is left to tell.
@@ -39,6 +40,8 @@ func StoryOf(events []event.Event) Story {
 		case event.ResultsFetched:
 			st.Results, st.Lost = &b, nil
 			st.Fetched = st.Fetched || st.Ended != nil && !b.Partial
+		case event.RunBilled:
+			st.Billed = &b
 		case event.ResultsLost:
 			st.Lost = &b
 		case event.StepEnded:

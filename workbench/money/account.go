@@ -4,6 +4,7 @@ package money
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type Account struct {
 	before float64   // what was spent until then
 	nodes  int
 	gone   map[int]time.Time // when a node was proven gone
+	jobs   []charge          // those that are paid for one by one; PerHour is none of theirs
 }
 
 // The bounds of a lease that nothing but a new lease moves.
@@ -46,8 +48,16 @@ func (a *Account) Apply(e event.Event) {
 			a.since = e.Time
 		}
 	case event.ClusterUp:
-		a.reprice(e.Time, b.PricePerHour, b.Costs)
+		if b.Job != "" {
+			a.job(e.Time, b)
+		} else {
+			a.reprice(e.Time, b.PricePerHour, b.Costs)
+		}
 		a.up(e.Time, b)
+	case event.RunEnded:
+		a.jobEnded(e.Run, e.Time, b)
+	case event.RunBilled:
+		a.jobBilled(e.Run, e.Time, b.Cost)
 	case event.ClusterStopped:
 		a.reprice(e.Time, b.PricePerHour, b.Costs)
 		a.Ends, a.Bounds, a.Notices, a.gone = time.Time{}, nil, nil, nil
@@ -124,7 +134,11 @@ func (a *Account) Spent(now time.Time) float64 {
 	if a.Receipt != nil {
 		return a.Receipt.Cost
 	}
-	return a.until(now)
+	sum := a.until(now)
+	for _, c := range a.jobs {
+		sum += c.cost(now)
+	}
+	return sum
 }
 
 // until sums up what each node costs until it ends.
@@ -198,8 +212,11 @@ func (a *Account) LatestEnd() (latest time.Time) {
 // cluster down.
 func (a *Account) AllGone() bool { return a.nodes > 0 && len(a.gone) >= a.nodes }
 
-// Rate is what the machines that are not proven gone cost an hour.
-func (a *Account) Rate() float64 {
+// Rate is what the machines that are not proven gone cost an hour at a moment.
+func (a *Account) Rate(now time.Time) float64 {
+	if len(a.jobs) > 0 {
+		return a.jobsRate(now)
+	}
 	if a.nodes == 0 {
 		return a.PerHour
 	}
@@ -243,6 +260,7 @@ func (a *Account) Gone(node int) bool {
 func (a *Account) Clone() Account {
 	c := *a
 	c.Bounds, c.Notices, c.gone = maps.Clone(a.Bounds), maps.Clone(a.Notices), maps.Clone(a.gone)
+	c.jobs = slices.Clone(a.jobs)
 	return c
 }
 

@@ -58,8 +58,8 @@ func TestAPriceHoldsFromItsMomentOn(t *testing.T) {
 	began := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
 	a := accountOf(began, entry{0, event.PlanMade{PricePerHour: 3}}, entry{0, event.StepStarted{Step: event.StepCluster}},
 		entry{time.Hour, event.ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 1)}}, entry{2 * time.Hour, event.ClusterStopped{PricePerHour: 0.5}})
-	if got := a.Spent(began.Add(4 * time.Hour)); math.Abs(got-6) > 1e-9 || a.Rate() != 0.5 {
-		t.Errorf("spent %v at %v an hour", got, a.Rate())
+	if got := a.Spent(began.Add(4 * time.Hour)); math.Abs(got-6) > 1e-9 || a.Rate(began.Add(4*time.Hour)) != 0.5 {
+		t.Errorf("spent %v at %v an hour", got, a.Rate(began.Add(4*time.Hour)))
 	}
 	if _, bound := a.Next(); bound {
 		t.Error("stopped machines have no end")

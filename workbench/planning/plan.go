@@ -21,6 +21,7 @@ import (
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/inputs"
+	"github.com/dlwb/dlwb/workbench/sweep"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -302,6 +303,10 @@ func Spec(p *profiles.Profile) cloud.Spec {
 		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, LifetimeAsked: p.Gives("limits.lifetime"), Idle: p.Limits.Idle, Grace: p.Run.Grace,
 		Drain: cloud.Drain{S3: p.Results.S3},
 	}
+	if p.Sweep.Given() {
+		spec.Trials = len(sweep.Trials(p.Sweep))
+		spec.AtOnce = min(sweep.AtOnce(p.Sweep, traits(p.Provider).InTurn), spec.Trials)
+	}
 	for _, m := range p.Metrics {
 		spec.Metrics = append(spec.Metrics, [2]string{m.Name, m.Regex})
 	}
@@ -369,6 +374,9 @@ func describeLimits(p *profiles.Profile) []string {
 	}
 	if traits(p.Provider).Budgeted && l.Budget > 0 {
 		s = append(s, "budget: so it is when "+units.USD(l.Budget)+" may be spent")
+	}
+	if traits(p.Provider).Budgeted && p.Sweep.Given() {
+		s = append(s, "dlwb sweep: these are for all trials together")
 	}
 	if l.Lost > 0 && p.Nodes() > 1 {
 		s = append(s, "lost: a node that is not heard of for "+units.Duration(l.Lost)+", while others are, ends the run")

@@ -33,6 +33,7 @@ func (s *Sweep) drop(t Trial) {
 // end notes how a trial went.
 func (s *Sweep) end(t Trial, run string, ended event.RunEnded) {
 	s.drop(t)
+	s.purse.ended(run, false)
 	s.set(t, func(r *event.TrialRow) { r.Run = run; over(r, ended) })
 	_ = s.tell()
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -23,6 +24,9 @@ type Label struct {
 	Trial    int                `json:"trial"`
 	Settings []profiles.Setting `json:"settings"`
 	Slot     Slot               `json:"slot"`
+	// Budget is what it may cost of the sweep's budget, in US dollars, where each trial is
+	// paid for by itself; 0: no budget bounds it.
+	Budget float64 `json:"budget,omitempty"`
 }
 
 // Past is what is on record of a run of a trial.
@@ -30,6 +34,9 @@ type Past struct {
 	Label   Label
 	Started bool            // every rank was launched
 	Ended   *event.RunEnded // nil: it goes on, or nobody knows
+	// Began is when it was put on record; zero: in another life of the cluster.
+	Began  time.Time
+	Billed *float64 // what it has cost in the end, in US dollars; nil: not known
 }
 
 // Owner is what a sweep needs of whoever has the nodes.
@@ -37,13 +44,17 @@ type Owner struct {
 	// Past is what is on record under the id of a run; false: nothing.
 	Past func(run string) (Past, bool, error)
 	// Launch starts a trial and returns when it goes on without this process. It is
-	// called for one at a time. A *HaltError ends the sweep, any other the trial; one
-	// that is on record then and has not ended is watched as if it was started.
+	// called for one at a time. A *HaltError and a *cloud.Unpaid end the sweep, with a
+	// *cloud.NoRoom the trial waits for room, any other error ends it; one that is on
+	// record then and has not ended is watched as if it was started.
 	Launch func(ctx context.Context, run string, label Label, p *profiles.Profile) error
 	// Watch follows a run that is on record to its end, and brings its results home.
 	Watch func(ctx context.Context, run string) (event.RunEnded, error)
 	// Stop ends a run.
 	Stop func(ctx context.Context, run, why string) error
+	// Billed is what a run that has ended has cost, in US dollars, once that is final. Nil:
+	// the trials are not paid for one by one.
+	Billed func(ctx context.Context, run string) (usd float64, final bool)
 	// Values are those of a metric so far.
 	Values func(run, metric string) []float64
 	// Publish tells what a sweep came to.
@@ -62,7 +73,9 @@ type Sweep struct {
 	slots   []Slot
 
 	launches launches
+	purse    *purse
 	failed   int
+	waited   bool // for room, and that was told
 
 	mu      sync.Mutex
 	rows    []event.TrialRow
@@ -73,7 +86,7 @@ type Sweep struct {
 
 // New makes a sweep of a profile on some slots.
 func New(owner Owner, p *profiles.Profile, id string, slots []Slot) *Sweep {
-	s := &Sweep{owner: owner, profile: p, id: id, trials: Trials(p.Sweep), slots: slots, early: map[int]bool{}, running: map[int]string{}}
+	s := &Sweep{owner: owner, profile: p, id: id, trials: Trials(p.Sweep), slots: slots, purse: newPurse(), launches: launches{one: make(chan struct{}, 1)}, early: map[int]bool{}, running: map[int]string{}}
 	for _, t := range s.trials {
 		s.rows = append(s.rows, event.TrialRow{Trial: t.Number, State: event.TrialWaiting, Settings: SettingsText(t.Settings)})
 	}
@@ -96,6 +109,7 @@ func (s *Sweep) find(t Trial) (b begun, found bool, next string, err error) {
 		if err != nil || !is {
 			return b, found, run, err
 		}
+		s.purse.note(run, past)
 		b, found = begun{t, run, past}, past.Started || past.Ended == nil
 	}
 }
@@ -128,6 +142,9 @@ func (s *Sweep) Run(ctx context.Context) (event.SweepChanged, error) {
 	err = s.work(ctx, waiting, left)
 	stop()
 	judge.Wait()
+	if ctx.Err() == nil {
+		s.settle(ctx)
+	}
 	return s.board(), errors.Join(err, s.tell())
 }
 
@@ -152,6 +169,7 @@ func (s *Sweep) takeStock() (waiting []queued, left []begun, err error) {
 			left = append(left, b)
 		}
 	}
+	s.purse.wait(len(waiting))
 	return waiting, left, nil
 }
 
@@ -160,7 +178,8 @@ type done struct {
 	trial Trial
 	run   string
 	ended event.RunEnded
-	again bool // nothing of it ran: it waits once more
+	again bool  // nothing of it ran: it waits once more
+	full  error // why there was no room for it; nil: there was
 	err   error
 }
 
@@ -176,7 +195,7 @@ func (s *Sweep) work(ctx context.Context, waiting []queued, left []begun) error 
 	}
 	var fault error
 	for {
-		for len(waiting) > 0 && fault == nil && ctx.Err() == nil {
+		for len(waiting) > 0 && fault == nil && ctx.Err() == nil && s.launches.fullness() == nil {
 			slot, free := taken.free(s.slots, s.profile.Sweep.Parallel)
 			if !free {
 				break
@@ -187,16 +206,40 @@ func (s *Sweep) work(ctx context.Context, waiting []queued, left []begun) error 
 			go func() { results <- s.one(ctx, slot, q) }()
 		}
 		if going == 0 {
+			if more, err := s.launches.patience(ctx); more && fault == nil {
+				continue
+			} else if len(waiting) > 0 {
+				fault = errors.Join(fault, err)
+			}
 			return errors.Join(fault, ctx.Err())
 		}
-		d := <-results
-		going--
-		delete(taken, d.trial.Number)
-		if d.again {
-			waiting = append([]queued{{d.trial, d.run}}, waiting...)
+		select {
+		case d := <-results:
+			going--
+			delete(taken, d.trial.Number)
+			if d.again {
+				waiting = append([]queued{{d.trial, d.run}}, waiting...)
+			}
+			if d.full == nil {
+				s.launches.retry(true)
+			} else {
+				s.tellFull(d.full)
+			}
+			fault = s.faultAfter(d, fault)
+		case <-s.launches.later():
+			s.launches.retry(false)
 		}
-		fault = s.faultAfter(d, fault)
 	}
+}
+
+// tellFull tells once that trials wait for room.
+func (s *Sweep) tellFull(why error) {
+	if s.waited {
+		return
+	}
+	s.waited = true
+	f := event.FaultOf(why)
+	_ = s.owner.Publish(event.Noticed{Level: "warning", Text: "there is no room for another trial now: " + f.Why + "; it is tried again when one has ended, and now and then", Next: f.Next})
 }
 
 // faultAfter is what keeps a sweep from going on, after a trial is done.
@@ -226,24 +269,50 @@ func (s *Sweep) resume(ctx context.Context, b begun) done {
 		return d
 	}
 	if past, _, err := s.owner.Past(b.run); err == nil && !past.Started && past.Ended != nil {
-		_, _, d.run, d.err = s.find(b.trial)
-		d.again = true
-		s.set(b.trial, func(r *event.TrialRow) { r.State, r.Run = event.TrialWaiting, "" })
-		s.drop(b.trial)
+		s.waitAgain(&d)
 		return d
 	}
 	s.end(b.trial, b.run, d.ended)
 	return d
 }
 
+// waitAgain has a trial of which nothing ran wait once more.
+func (s *Sweep) waitAgain(d *done) {
+	s.purse.ended(d.run, true)
+	_, _, d.run, d.err = s.find(d.trial)
+	d.again = true
+	s.set(d.trial, func(r *event.TrialRow) { r.State, r.Run = event.TrialWaiting, "" })
+	s.drop(d.trial)
+}
+
+// launch launches a trial, with its part of what all of them may cost.
+func (s *Sweep) launch(ctx context.Context, on Slot, q queued) error {
+	label := Label{Sweep: s.id, Trial: q.trial.Number, Settings: q.trial.Settings, Slot: on}
+	return s.launches.do(ctx, func() error {
+		own := Of(s.profile, q.trial, s.id)
+		if err := s.allot(ctx, q.run, &label, own); err != nil {
+			return err
+		}
+		err := s.owner.Launch(ctx, q.run, label, own)
+		if unpaid := new(cloud.Unpaid); errors.As(err, &unpaid) {
+			return &HaltError{err}
+		}
+		return err
+	})
+}
+
 // one runs a trial to its end.
 func (s *Sweep) one(ctx context.Context, on Slot, q queued) done {
 	d := done{trial: q.trial, run: q.run}
-	label := Label{Sweep: s.id, Trial: q.trial.Number, Settings: q.trial.Settings, Slot: on}
-	err := s.launches.do(ctx, func() error { return s.owner.Launch(ctx, q.run, label, Of(s.profile, q.trial, s.id)) })
+	err := s.launch(ctx, on, q)
 	if halt := new(HaltError); errors.As(err, &halt) || err != nil && ctx.Err() != nil {
 		d.err = err
 		return d // it waits still
+	}
+	if full := new(cloud.NoRoom); errors.As(err, &full) && !s.mayGoOn(q.run) {
+		s.waitAgain(&d)
+		d.full = err
+		return d
 	}
 	if err != nil && !s.mayGoOn(q.run) {
 		d.ended = event.RunEnded{ExitCode: 1, Cause: "it could not be started: " + err.Error()}

@@ -17,7 +17,7 @@ var Provider = about.Provider{
 	Doc:  "a Ray cluster on Amazon ECS: machines of auto scaling groups, containers of your image, each run a Ray job; needs AWS credentials and an instance profile",
 	Pays: "paid machines of EC2 in an ECS cluster, with your AWS credentials",
 	// The auto scaling groups have a scheduled action that ends their machines.
-	Traits: about.Traits{Sealed: true, KeptInS3: true, RanksOnly: true, Deadline: true, Budgeted: true},
+	Traits: about.Traits{Sealed: true, KeptInS3: true, RanksOnly: true, Deadline: true, Budgeted: true, InTurn: true},
 	// The script is the driver, beside the head of the Ray that is there.
 	Carries: []string{"ray"}, Clusters: []string{"ray"},
 	Keys:  []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
