@@ -204,12 +204,9 @@ func (t *tables) proven(line string, names understood) {
 		}
 		return
 	}
-	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
+	rows := len(got) > 1 && splits[strings.ToLower(got[0])] != ""             // of data, each by its name
+	if len(got) == len(guess)+1 && (rows || strings.HasSuffix(got[0], ":")) { // rows have a number or a name before them that no column names
 		guess = slices.Insert(guess, 0, "#")
-	}
-	rows := len(got) > 1 && splits[strings.ToLower(got[0])] != "" // of data, each by its name
-	if rows && len(got) == len(guess)+1 {
-		guess = slices.Insert(guess, 0, "")
 	}
 	if cells := grid.Spread(line, len(guess)); len(got) != len(guess) && cells != nil {
 		got, t.comma = cells, 0
