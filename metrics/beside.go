@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"math"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -97,29 +96,18 @@ func (s *scanner) beforeKept(i int) {
 	s.found.values = kept
 }
 
-// shareOf reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
-// is there, where the two agree.
-func shareOf(line string) (c counter, ok bool) {
-	if line == "" || line[len(line)-1] != '%' {
-		return c, false
-	}
-	at := lexis.SkipBlanks(line, 0)
-	c, next, ok := ofTotal(line, at)
-	if !ok || c.total == 0 {
-		return c, false
-	}
-	rest := strings.Trim(line[next:], " \t-()[]|:")
-	percent, ok := lexis.Number(rest, 0)
-	c.unit = unitEpoch // what so long a part of a run has a line of its own for
-	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.n/c.total) <= 1
-}
-
 // gluedUnits are words to which scripts glue what they count: "ep005 | loss", "[E01]".
 var gluedUnits = map[string]unit{"e": unitEpoch, "ep": unitEpoch, "epoch": unitEpoch, "step": unitStep, "iter": unitStep, "it": unitStep, "round": unitStep}
+
+// innerUnits are words so glued behind an epoch.
+var innerUnits = map[string]unit{"i": unitStep, "b": unitStep}
 
 // glued reads a counter whose number is part of its word, before anything else that a
 // line says.
 func (s *scanner) glued(key string, end int) bool {
+	if s.gluedTwo(key, end) {
+		return true
+	}
 	last := key[len(key)-1]
 	if !lexis.IsDigit(last) || len(s.found.counters)+len(s.found.values) > 0 {
 		return false
@@ -143,10 +131,32 @@ func (s *scanner) glued(key string, end int) bool {
 	return true
 }
 
-// isLetter reports whether a name is a letter that may be one of a quantity: not of a clock, a
-// step or a level.
-func isLetter(name string) bool {
-	return len(name) == 1 && lexis.IsLetter(name[0]) && strings.IndexByte("eistwhmEISTWHM_", name[0]) < 0
+// gluedTwo reads "e000-i0001" and "EP0_train": an epoch, and behind it a step or what the line is of.
+func (s *scanner) gluedTwo(key string, end int) bool {
+	cut := strings.IndexAny(key, "-_")
+	if cut < 2 || !lexis.IsDigit(key[cut-1]) || len(s.found.counters)+len(s.found.values) > 0 {
+		return false
+	}
+	count := func(word string, at int) (c counter) {
+		name := strings.TrimRight(word, "0123456789")
+		c.unit = cmp.Or(gluedUnits[strings.ToLower(name)], innerUnits[name])
+		if n, ok := lexis.Number(word, len(name)); ok && c.unit != noUnit {
+			c.n, c.at = n.Value, at+len(name)
+			return c
+		}
+		return counter{}
+	}
+	start := end - len(key)
+	epoch, step, split := count(key[:cut], start), count(key[cut+1:], start+cut+1), splits[strings.ToLower(key[cut+1:])]
+	if epoch.unit != unitEpoch || step.unit != unitStep && split == "" {
+		return false
+	}
+	if s.found.counters, s.sticky = append(s.found.counters, epoch), cmp.Or(split, s.sticky); step.unit == unitStep {
+		s.found.counters = append(s.found.counters, step)
+	}
+	s.mark(key[:1])
+	s.phrase = end
+	return true
 }
 
 // isCell reports whether the present name and its number, which ends at i, are all that stands

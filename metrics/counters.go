@@ -76,7 +76,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if joined {
 		u, plural = unitStep, false
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural || s.ofEpoch(key))) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.ofEpoch(key)) || s.before == "for" && !plural && (u == unitEpoch || s.sticky != "")) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -121,14 +121,14 @@ func (s *scanner) behindEpoch(key string, i int) bool {
 	return strings.HasPrefix(s.line[end:i], ", "+key+":")
 }
 
-// bounds reports whether the line begins as "Start of epoch 3" or "End of epoch 3" does.
+// bounds reports whether the line begins as "Start of epoch 3" or "Results of epoch 3" does.
 func (s *scanner) bounds() bool {
 	i := lexis.SkipBlanks(s.line, 0)
 	if i < len(s.line) && s.line[i] == '|' {
 		i = lexis.SkipBlanks(s.line, i+1)
 	}
-	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
-	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "summary o") || strings.HasPrefix(head, "end of "))
+	first, _, _ := strings.Cut(strings.ToLower(s.line[i:]), " of ")
+	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || first == "start" || first == "end" || headingWords[first])
 }
 
 // ofEpoch reports whether a number stands before an epoch that it is of, "it 2/10 of epoch 0": what was
@@ -190,7 +190,11 @@ func isGlobal(key string) bool {
 // ofTotal reads "20/300", or "20" alone.
 func ofTotal(line string, at int) (c counter, next int, ok bool) {
 	n, next, ok := lexis.OfTotal(line, at)
-	return counter{n: n.N, total: n.Total, at: n.At, totalAt: n.TotalAt, times: n.Times}, next, ok
+	return counterOf(n, noUnit), next, ok
+}
+
+func counterOf(n lexis.Count, u unit) counter {
+	return counter{unit: u, n: n.N, total: n.Total, at: n.At, totalAt: n.TotalAt, times: n.Times}
 }
 
 // within reads the steps in an epoch that stand after it: "Epoch: [0][ 10/100]",
@@ -352,7 +356,9 @@ func (c *counters) through(n, total int64) {
 
 func (c *counters) epoch(n, total float64) {
 	if !c.hasEpoch {
-		c.hasEpoch, c.firstEpoch, c.epochAt = true, n, n
+		if c.hasEpoch, c.firstEpoch, c.epochAt = true, n, n; c.hasStep { // of the epoch before, or of this one that is over
+			c.epochAt--
+		}
 	}
 	c.firstEpoch = min(c.firstEpoch, n) // of two that count, one may count from 1
 	c.progress.Epoch = n

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -27,6 +28,7 @@ type csvRows struct {
 type csvRow struct {
 	at     place
 	values []float64
+	split  string // that a cell says
 }
 
 func (t *csvRows) read(cells []string) {
@@ -47,6 +49,8 @@ func (t *csvRows) read(cells []string) {
 		cell := strings.TrimSpace(cells[i])
 		if f, ok := lexis.Number(cell, 0); ok && f.Next == len(cell) && !row.at.takes(name, f.Value) {
 			row.values[i] = f.Value
+		} else if !ok {
+			row.split = cmp.Or(splits[strings.ToLower(cell)], row.split)
 		}
 	}
 	if t.ranks.passes(&row.at) {
@@ -100,7 +104,11 @@ func (t *csvRows) tell(row csvRow) {
 	}
 	for i, v := range row.values {
 		if v != absentValue && t.columns[i] != "" {
-			row.at.add(t.add, t.names.name(t.columns[i]), v)
+			name := t.names.name(t.columns[i])
+			if row.split != "" && name != "" && Split(name) == "" && classify(strings.ToLower(name)) != measure {
+				name = row.split + "/" + name
+			}
+			row.at.add(t.add, name, v)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (d *dict) add(text string) {
 	}
 	p := keyed{text: text}
 	if inside := lexis.Unwrapped(text, 0); inside > 0 {
-		text, _, _ = strings.Cut(strings.TrimSuffix(text[inside:], ")"), ",")
+		text, _, _ = strings.Cut(strings.Trim(text[inside:], "[)]"), ",")
 	}
 	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {
 		p.value, p.real, p.text = f.Value, f.Real, ""

@@ -50,7 +50,7 @@ func (p passedOver) add(name, why string) {
 	if p == nil {
 		return
 	}
-	if name = tidy(strings.TrimSpace(name)); name == "" || len(name) > longestName {
+	if name = lexis.Tidy(strings.TrimSpace(name)); name == "" || len(name) > longestName {
 		return
 	}
 	if p[name] == "" && len(p) < mostPassedOver {

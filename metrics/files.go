@@ -35,7 +35,7 @@ func (n fileNames) name(printed string) string {
 	}
 	// What Ray Tune writes as loss into progress.csv it writes under a name of its
 	// own into the event file beside it.
-	show := tidy(strings.TrimPrefix(strings.TrimSpace(printed), "ray/tune/"))
+	show := lexis.Tidy(strings.TrimPrefix(strings.TrimSpace(printed), "ray/tune/"))
 	if s := lexis.Snake(show); s != strings.ToLower(show) && splits[s[:max(0, strings.IndexByte(s, '_'))]] != "" { // trainLoss
 		show = s
 	}

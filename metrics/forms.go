@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"unsafe"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -57,27 +56,13 @@ func (r *forms) learn(hash uint64, line, rest string, from int, bare, scored boo
 		add(&m.totals, c.totalAt, c.total == 0)
 	}
 	for _, v := range f.values {
-		ok = ok && v.Start >= 0 && !longDigits(v.show)
+		ok = ok && v.Start >= 0 && !skeleton.LongDigits(v.show)
 		add(&m.values, v.Start, notNumber(v.Value))
 		add(&m.means, v.meanAt, !v.hasMean || notNumber(v.mean))
 	}
 	if ok {
 		r.byHash[hash%uint64(len(r.byHash))] = m
 	}
-}
-
-// longDigits reports whether a name has a number inside that the skeleton may
-// have left out.
-func longDigits(name string) bool {
-	if strings.Contains(name, "top_") {
-		return true
-	}
-	for i := 0; i < len(name); i++ {
-		if end := lexis.Digits(name, i); end > i+2 {
-			return true
-		}
-	}
-	return false
 }
 
 func notNumber(v float64) bool { return v-v != 0 }

@@ -19,6 +19,7 @@ import (
 // heading is what the lines of a block are of, and how its last line went.
 type heading struct {
 	split  string // said above; "" when nothing was
+	title  string // a line above that ends in a colon and says no split
 	scored bool   // the line before was a name and a number alone, and a metric
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 	rows   bool   // or rows of several
@@ -30,7 +31,7 @@ func (h *heading) begins(line string, branch bool) bool {
 	if line == "" || len(line) > 2*longestName {
 		return false
 	}
-	decorated := branch || strings.IndexByte("-=*#[<+~", line[0]) >= 0 || strings.HasSuffix(line, ":")
+	decorated := branch || strings.IndexByte("-=*#[<+~>", line[0]) >= 0 || strings.HasSuffix(line, ":") || strings.IndexByte(line, ' ') > 0
 	text := strings.Trim(line, " -=*#:[]<>+~|.")
 	if !decorated || text == "" {
 		return false
@@ -54,6 +55,7 @@ func (h *heading) begins(line string, branch bool) bool {
 // does. Its lines name their values as those of the training do.
 type phase struct {
 	split string
+	told  bool            // that a training begins was told as well: only that ends a validation
 	from  int64           // the step at which the training was
 	known map[uint64]bool // shapes of lines before the first phase
 	last  uint64          // of them
@@ -90,9 +92,8 @@ func (p *phase) begins(line string, at int64) bool {
 	if split == "" || !said {
 		return false
 	}
-	p.split, p.from = split, at
-	if split == "train" {
-		p.split = ""
+	if p.split, p.from = split, at; split == "train" {
+		p.split, p.told = "", true
 	}
 	return true
 }
@@ -110,7 +111,7 @@ func (p *phase) of(f *found, before counters) string {
 	if len(f.values) == 0 {
 		return ""
 	}
-	if p.known[f.shape] && len(f.counters) == 0 {
+	if p.known[f.shape] && len(f.counters) == 0 && !p.told {
 		p.split = ""
 	}
 	return p.split
@@ -195,7 +196,7 @@ func splitOf(line string) (split string) {
 }
 
 // headingWords stand beside a split in a heading.
-var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step`)
+var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step history log curve`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block. pairs says that it is a row of several.

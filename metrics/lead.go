@@ -22,8 +22,8 @@ func (s *scanner) lead(i int) int {
 	if next := s.pair(at); next > 0 {
 		return next
 	}
-	if c, ok := shareOf(line); ok && i == 0 {
-		s.found.counters = append(s.found.counters, c)
+	if n, ok := lexis.Share(line); ok && i == 0 { // what so long a part of a run has a line of its own for
+		s.found.counters = append(s.found.counters, counterOf(n, unitEpoch))
 		s.mark("/")
 		return len(line)
 	}
@@ -297,22 +297,6 @@ func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
 	return v, v.figure.Next, ok && known && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
 }
 
-// countedBefore reads the number that stands as an ordinal before a word that counts: "This is
-// 1-th epoch", "2nd epoch".
-func countedBefore(before string) (c counter, ok bool) {
-	end := strings.TrimRight(before, " -")
-	if len(end) < 3 || len(end) == len(before) || !ordinalEnds[end[len(end)-2:]] {
-		return c, false
-	}
-	number := strings.TrimSuffix(end[:len(end)-2], "-")
-	at := len(strings.TrimRight(number, "0123456789"))
-	if at == len(number) || at > 0 && number[at-1] != ' ' {
-		return c, false
-	}
-	c, next, ok := ofTotal(number, at)
-	return c, ok && next == len(number)
-}
-
 // countedAfter reads the number before a word that counts, which begins at start: "Loss after 10
 // iterations: 0.5".
 func (s *scanner) countedAfter(start int, u unit) (c counter, at int, ok bool) {
@@ -325,9 +309,6 @@ func (s *scanner) countedAfter(start int, u unit) (c counter, at int, ok bool) {
 	c.unit = u
 	return c, at, ok
 }
-
-// ordinalEnds are what stands behind a number that is one of a row.
-var ordinalEnds = set("st nd rd th")
 
 // ordinal reads "第3轮", whose number is inside the word that counts.
 func (s *scanner) ordinal(key string, end int) bool {
@@ -350,16 +331,6 @@ func (s *scanner) afterCounter(start, end int) bool {
 	}
 	return len(s.found.counters)+len(s.found.values) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
-}
-
-// ofBest reports whether a line whose message begins at i tells of the best that
-// there was: "Best epoch: 8, val loss 0.31".
-func (s *scanner) ofBest(i int) bool {
-	i += len(s.line[i:]) - len(strings.TrimLeft(s.line[i:], " \t*>=-!+"))
-	if i+8 < len(s.line) && strings.EqualFold(s.line[i:i+4], "new ") && len(s.found.counters) == 0 {
-		i += len("new ")
-	}
-	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
 }
 
 // spoken reads "Avg reward over last 100 episodes: 12.3"; 0 for any other line.

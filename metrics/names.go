@@ -3,8 +3,6 @@ package metrics
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
@@ -25,7 +23,7 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
+		logloss elbo nelbo lpips reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
 	weak: `error err fb1 map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate learnrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl kld temperature beta speed tflops tflop variance`,
@@ -39,7 +37,7 @@ var words = table(map[kind]string{
 		offset attempt retry retries file files row rows part rev revision api process checkpoint
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
-		nnzs bias flos timing ms kb mb gb tb kib mib gib tib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
+		nnzs bias flos timing ms kb mb gb tb kib mib gib tib pct seq blocks bins reader percentile percentiles quantile loss_scale lossscale grad_acc checkpoints scaler
 		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label dur copypaste improved oom free seqlen wandb dt timer counter found passes complete completed`,
 })
 
@@ -59,7 +57,7 @@ func table(lists map[kind]string) map[string]kind {
 var counts = set(`num nb n max min total nproc save number`)
 
 // parted are what a model or a job has several of, each with a loss of its own.
-var parted = set(`head layer block task node device rank worker`)
+var parted = set(`image head layer block task node device rank worker`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
@@ -75,7 +73,7 @@ var spreads = set(`std stdev stddev deviation variance var`)
 var averages = set(`avg average mean averaged`)
 
 // stops end the part of a sentence that cannot belong to a name.
-var stops = set(`with at after to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null`)
+var stops = set(`with at after before to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null`)
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
@@ -145,10 +143,10 @@ func understand(phrase, said string) term {
 		case lower == "value" && i > 0 && i == len(fields)-1 && stops[strings.ToLower(fields[i-1])]: // "finished with value"
 			t.show, t.kind, t.split = lower, unknown, ""
 			return t
-		case lower == "value" && len(fields) > 1 && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
+		case lower == "value" && len(kept) > 0 && classify(strings.ToLower(kept[len(kept)-1])) >= weak && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
 		case averages[lower] && i < len(fields)-1:
 			t.average = true
-		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
+		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1 && !(lower == "valid" && len(kept) > 0 && classify(strings.ToLower(fields[len(fields)-1])) == unknown): // but "fraction valid SMILES"
 			t.split = splits[lower]
 		case owned:
 			t.split = lower
@@ -157,7 +155,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && len(kept) > 0 && ofData(fields[i+1:]): // "AUROC over val set"
+		case stops[lower] && lower != "before" && lower != "after" && len(kept) > 0 && ofData(fields[i+1:]): // "AUROC over val set"
 		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower) && !strings.EqualFold(fields[1], "per"): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
@@ -195,7 +193,7 @@ func ofData(words []string) (said bool) {
 		}
 		said = said || splits[w] != ""
 	}
-	return said && len(words) > 1
+	return said
 }
 
 // qualifies reports whether the words before a known name belong to it: short
@@ -272,20 +270,11 @@ func cutSplit(printed string) (split, base string) {
 		}
 	}
 	if cut := strings.LastIndexAny(lower, "_/-"); cut > 0 {
-		if split = splits[lower[cut+1:]]; split != "" && classify(lower[:cut]) == score {
+		if split = splits[lower[cut+1:]]; split != "" && classify(lower[:cut]) >= weak {
 			return split, printed[:cut]
 		}
 	}
 	return "", printed
-}
-
-func isRate(base string) bool {
-	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device", "/sec/thread"} {
-		if len(base) > len(end) && strings.HasSuffix(base, end) {
-			return true
-		}
-	}
-	return strings.HasPrefix(base, "ms/") || strings.HasPrefix(base, "throughput") || strings.Contains(base, "_per_sec")
 }
 
 // classify looks at the whole of a name, then at its parts.
@@ -293,7 +282,7 @@ func classify(base string) kind {
 	switch k, ok := words[base]; {
 	case ok:
 		return k
-	case isRate(base):
+	case lexis.IsRate(base):
 		return measure
 	case strings.HasPrefix(base, "memory/") || strings.HasPrefix(base, "mem/") || strings.HasPrefix(base, "timing"):
 		return never
@@ -351,7 +340,7 @@ func classifyParts(parts []string) kind {
 		if p == "best" && i > 0 && !last { // save_best_score
 			return never
 		}
-		if p == "cost" && len(parts) > 1 { // reader_cost
+		if p == "cost" && last && i > 0 && words[parts[i-1]] == never { // reader_cost
 			return never
 		}
 		switch {
@@ -401,7 +390,7 @@ func (u understood) term(phrase, split string) term {
 		}
 		phrase = strings.Clone(phrase) // a piece of a line would keep all of it
 		t = understand(phrase, split)
-		t.show = tidy(t.show)
+		t.show = lexis.Tidy(t.show)
 		u[[2]string{phrase, split}] = t
 	}
 	return t
@@ -454,31 +443,11 @@ func (u understood) validatedAs(as, show string) string {
 	})
 }
 
-// tidy leaves of a name what can be shown: no blanks, nothing invisible.
-func tidy(name string) string {
-	plain := true
-	for i := range len(name) {
-		plain = plain && name[i] > ' ' && name[i] <= '~'
-	}
-	if plain {
-		return name
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '_'
-		case r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.IsSpace(r):
-			return -1
-		}
-		return r
-	}, name)
-}
-
 // ShownAs is the name that a series gets of which a training prints the given one:
 // "val/loss" for "val_loss", "Validation loss" and "valid-loss".
 func ShownAs(printed string) string {
 	book() // the words in it are of names, too
-	return tidy(understand(printed, "").show)
+	return lexis.Tidy(understand(printed, "").show)
 }
 
 // Split is which data a series is of, by its name: train, val, eval, test, or

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // What one tool prints oddly is data: see package recipe.
@@ -103,17 +104,5 @@ func (r *Reader) skipped(line string) bool {
 		r.best, r.counted = r.counted, false
 		return true
 	}
-	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "slurmstepd") || strings.HasPrefix(line, "srun: ") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
-}
-
-// isBeginning reports whether a line is one of source code in which a sum
-// begins, "    val_loss = 0": scripts print what they were. In a run that goes
-// on only one that is indented is.
-func isBeginning(line string, early bool) bool {
-	name, value, ok := strings.Cut(line, " = ")
-	if !ok || value != "0" && value != "0.0" && value != "0." {
-		return false
-	}
-	word := strings.TrimLeft(name, " \t")
-	return !strings.ContainsAny(word, " \t") && (early || len(name) >= len(word)+4 || name[0] == '\t')
+	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "slurmstepd") || strings.HasPrefix(line, "srun: ") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || remark.IsBeginning(line, !r.placed())
 }

@@ -267,7 +267,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(grid.BehindGauge(rest))))
+	rest = r.bars.joined(remark.BehindBullet(grid.BehindDots(grid.BehindBranch(grid.BehindGauge(rest)))))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -310,13 +310,16 @@ func (r *Reader) read(line string, hash uint64) bool {
 
 func (r *Reader) table(line string, rank int) bool {
 	if from := loghead.Of(line); r.tables.splits != nil {
-		if f, ok := r.tables.splitRow(&r.scanner, afterDash(line[from:])); ok {
+		if f, ok := r.tables.splitRow(&r.scanner, loghead.AfterDash(line[from:])); ok {
 			r.rule = "table"
 			r.drawn(f, rank, true)
 			return true
 		}
-	} else if r.tables.splitHeader(afterDash(line[from:])) {
+	} else if r.tables.splitHeader(loghead.AfterDash(line[from:])) {
 		return true
+	}
+	if r.tables.guess == nil {
+		r.tables.of = r.heading.split
 	}
 	if mayBeHeader(line) && r.tables.header(line, r.scanner.names) {
 		r.rule = "table"
@@ -349,7 +352,7 @@ func (r *Reader) boxEnded() {
 // message reads a line that is neither a bar nor part of a table.
 func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
 	from := loghead.Of(rest)
-	if _, ok := shareOf(rest); ok { // 10/12 is no date
+	if _, ok := lexis.Share(rest); ok { // 10/12 is no date
 		from = 0
 	}
 	if r.skipped(rest[from:]) {
@@ -369,6 +372,12 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
+	if title := remark.Title(rest[from:]); title != "" {
+		r.heading.title = lexis.Tidy(title)
+		return true
+	} else if !alone {
+		r.heading.title = ""
+	}
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {

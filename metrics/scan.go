@@ -86,7 +86,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
+		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before, lexis.IsBehindNumber(line, last)) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -97,7 +97,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 			s.before, s.split, last = "", "", -1
 		}
 	}
-	if s.ofBest(first) {
+	if remark.TellsBest(line, first, len(s.found.counters) > 0) {
 		s.found.values = s.found.values[:0]
 	} else if len(s.found.values) > 0 {
 		s.beforeKept(remark.Kept(line, first))
@@ -201,9 +201,8 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	sep, at := lexis.Separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
-		if c, ok = countedBefore(s.line[:end-len(key)]); ok {
-			c.unit = u
-			s.found.counters = append(s.found.counters, c)
+		if n, ok := lexis.OrdinalBefore(s.line[:end-len(key)]); ok {
+			s.found.counters = append(s.found.counters, counterOf(n, u))
 			s.mark(key)
 			return end, true
 		}
@@ -317,7 +316,9 @@ func (s *scanner) value(start, end int, v value) bool {
 			name = s.names.owned(s.group, s.line[start:end])
 		}
 	}
-	v.term = s.names.term(name, said)
+	if v.term = s.names.term(name, said); v.kind == unknown && strings.Contains(name, " valid ") {
+		v.term = s.names.term(name, "")
+	}
 	if s.thing != "" && v.kind >= weak {
 		v.show, v.Start = s.names.owned(s.thing, v.show), -1
 	}
@@ -334,7 +335,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.kind == never && v.Real && len(s.found.counters) > 0 && (strings.EqualFold(v.show, "total") && !v.blank || !v.blank && parted[v.show] || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
 		v.kind = unknown
 	}
-	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
+	if v.kind == never && v.Real && lexis.IsQuantity(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
 		v.kind = unknown
 	}
 	if v.weak && v.term.split != "" && !v.Real {

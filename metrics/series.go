@@ -31,8 +31,9 @@ type series struct {
 	last    Point
 	recent  []float64 // values that were shown last, of series that only epochs place
 	bar     barred
-	plain   bool // not all of its values were called averages
-	inner   bool // its lines count steps in an epoch beside those of the run
+	plain   bool   // not all of its values were called averages
+	title   string // above its first value
+	inner   bool   // its lines count steps in an epoch beside those of the run
 	colour  colour
 }
 
@@ -183,7 +184,7 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		}
 		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
 	}
-	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && (p.X == AxisEpoch && sameValue(p.Value, s.last.Value) || decimal.RoundsTo(p.Value, s.last.Value))
+	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && (p.X == AxisEpoch && sameValue(p.Value, s.last.Value) || decimal.RoundsTo(p.Value, s.last.Value)) || decimal.IsPercentOf(p.Value, s.last.Value)
 }
 
 // stale reports whether a line of the training tells a value of the validation again, of which another line told: "step

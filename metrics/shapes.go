@@ -29,6 +29,7 @@ type shape struct {
 	judged bool
 	column int     // of its whole numbers the one that counts; -1: none does
 	epoch  int     // the one before it that stays, which counts epochs; -1: none
+	key    string  // the word before it
 	total  float64 // up to which it counts; 0: it doesn't say
 	held   []heldLine
 }
@@ -40,6 +41,7 @@ type heldLine struct {
 	rank  int
 	from  int
 	split string // of the validation that went on
+	title string // above it
 	whole []counter
 }
 
@@ -102,7 +104,10 @@ func owned(before string) bool {
 	if at == "" {
 		return false
 	}
-	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name
+	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name, and what stands first may count: "itr: 50, loss: 0.5"
+		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && classify(word) == unknown && !settingsWords[word] && !ofThings[word] {
+			return false
+		}
 		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
 	}
 	start := len(at)
@@ -125,11 +130,13 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 		return r.scanned(rest, from, false), false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
+	whole := wholes(rest, from)
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
-		f = r.scanned(rest, from, false)
+		c := r.shapes.called(rest, whole)
+		f = r.scanned(rest, from, len(c) > 0)
+		f.counters = append(f.counters, c...)
 		return f, false
 	}
-	whole := wholes(rest, from)
 	if s.judged {
 		f.counters = s.counters(f.counters, whole)
 		return f, false
@@ -138,7 +145,7 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	for _, one := range r.shapes {
 		came += len(one.held)
 	}
-	s.held = append(s.held, heldLine{came, strings.Clone(rest), rank, from, r.phase.split, whole})
+	s.held = append(s.held, heldLine{came, strings.Clone(rest), rank, from, r.phase.split, r.heading.title, whole})
 	if len(s.held) == proofs {
 		if s.judge(); s.column >= 0 {
 			s.joins(r.shapes)
@@ -159,6 +166,16 @@ func (r *Reader) scanned(rest string, from int, assumed bool) found {
 // count reports whether lines of some shape say where the run is.
 func (s shapes) count() bool {
 	return slices.ContainsFunc(s, func(one *shape) bool { return one.column >= 0 })
+}
+
+// called is the whole number of a line of another shape before which the word stands that counts.
+func (s shapes) called(line string, whole []counter) []counter {
+	for _, one := range s {
+		if k := slices.IndexFunc(whole, func(c counter) bool { return one.key != "" && lexis.WordBefore(line[:c.at]) == one.key }); k >= 0 {
+			return whole[k : k+1]
+		}
+	}
+	return nil
 }
 
 // of finds or begins a shape; nil when there is none, or are too many.
@@ -193,7 +210,7 @@ func (s *shape) judge() {
 			stride = step
 		}
 		if counts {
-			s.column, s.total = i, c.total
+			s.column, s.total, s.key = i, c.total, lexis.WordBefore(s.held[0].rest[:c.at])
 		}
 	}
 	if k := s.column - 1; k >= 0 && first[k].total == 0 && first[s.column].unit != unitEpoch && s.stays(k) {
@@ -243,11 +260,11 @@ func (s *shape) joins(all shapes) {
 func (s *shape) free(r *Reader) {
 	held := s.held
 	s.held = nil
-	defer func(split string) { r.phase.split = split }(r.phase.split)
+	defer func(split, title string) { r.phase.split, r.heading.title = split, title }(r.phase.split, r.heading.title)
 	for _, l := range held {
 		f := r.scanned(l.rest, l.from, s.column >= 0)
 		f.counters = s.counters(f.counters, l.whole)
-		r.phase.split = l.split
+		r.phase.split, r.heading.title = l.split, l.title
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}
 }

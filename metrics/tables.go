@@ -29,6 +29,8 @@ type tables struct {
 	top     string       // the line of the header or the guess,
 	ruled   grid.Columns // and where a rule below it says that the columns begin
 	splits  []string     // of the columns, of a table whose rows are metrics
+	of      string       // what a title above a header says that its rows are of
+	groups  []string     // what the line above a header calls its groups of columns
 	rows    []row
 	paired  bool // the lines are rows of names and numbers without walls
 }
@@ -82,21 +84,21 @@ func (t *tables) header(line string, names understood) bool {
 	group := ""
 	for i, name := range found {
 		name, group = grid.Group(strings.TrimSuffix(name, ":"), group)
-		if f, ok := lexis.Number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.Next == len(name) {
+		if len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || grid.HasValue(name) {
 			return false
 		}
 		u, first := firstColumns[strings.ToLower(name)]
 		if i == 0 && !first {
 			return false
 		}
-		said := ""
+		said := t.of
 		if evals {
 			said = "val"
 		}
 		c := column{term: names.term(strings.Clone(name), said), unit: u}
 		if len(name) == 1 && u == noUnit {
 			c.kind = unknown
-			c.show = tidy(strings.TrimPrefix(said+"/"+name, "/"))
+			c.show = lexis.Tidy(strings.TrimPrefix(said+"/"+name, "/"))
 		}
 		if group != "" && slices.ContainsFunc(columns, func(before column) bool { return before.show == c.show }) {
 			c.term = names.term(group+"_"+name, said)
@@ -108,6 +110,7 @@ func (t *tables) header(line string, names understood) bool {
 			columns[0].kind = never
 		}
 	}
+	t.distinct(columns, names)
 	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
 		return false
 	}
@@ -121,9 +124,9 @@ func (t *tables) cut(line string) []string {
 		return t.ruled.Cut(line)
 	}
 	if t.comma == 0 {
-		got := grid.Cells(line)
+		got := grid.Cells(grid.Open(line))
 		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
-			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && grid.Numbers(strings.Join(all, " ")) == n {
+			if all := grid.Spread(line, n); all != nil {
 				return all
 			}
 			if placed := grid.Under(t.top, line); len(placed) == n {
@@ -168,13 +171,12 @@ func (t *tables) mayBeGuessed(line string) {
 	before := t.comma
 	t.comma, t.ruled = comma, nil
 	found := t.cut(line)
-	if len(found) < fewestCells || len(found) > mostColumns {
+	if len(found) < fewestCells && !(len(found) == 2 && line[0] == ' ') || len(found) > mostColumns {
 		t.comma = before
 		return
 	}
 	for _, name := range found {
-		last := name[strings.LastIndexByte(name, ' ')+1:] // "loss 0.5" is no name
-		if f, ok := lexis.Number(last, 0); name == "" || ok && f.Next == len(last) || len(name) > 24 || strings.Count(name, " ") > 2 {
+		if name == "" || grid.HasValue(name) || len(name) > 24 || strings.Count(name, " ") > 2 {
 			t.comma = before
 			return
 		}
@@ -202,13 +204,17 @@ func (t *tables) proven(line string, names understood) {
 		}
 		return
 	}
-	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
+	rows := len(got) > 1 && splits[strings.ToLower(got[0])] != ""             // of data, each by its name
+	if len(got) == len(guess)+1 && (rows || strings.HasSuffix(got[0], ":")) { // rows have a number or a name before them that no column names
 		guess = slices.Insert(guess, 0, "#")
 	}
-	if len(got) != len(guess) && t.comma == 0 {
-		guess = grid.Words(t.top, got)
+	if cells := grid.Spread(line, len(guess)); len(got) != len(guess) && cells != nil {
+		got, t.comma = cells, 0
 	}
-	if len(got) != len(guess) {
+	if len(got) != len(guess) && t.comma == 0 {
+		guess, got = grid.Words(t.top, line)
+	}
+	if len(got) != len(guess) || len(got) == 0 {
 		return
 	}
 	counts := 0
@@ -232,7 +238,7 @@ func (t *tables) proven(line string, names understood) {
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
 		return
 	}
-	if c, next, ok := ofTotal(got[counts], 0); !ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n)) {
+	if c, next, ok := ofTotal(got[counts], 0); !rows && (!ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n))) {
 		return
 	}
 	reals, numbers := 0, 0
@@ -252,17 +258,19 @@ func (t *tables) proven(line string, names understood) {
 	}
 	columns := make([]column, len(guess))
 	for i, name := range guess {
-		columns[i].term = names.term(name, "")
+		columns[i].term = names.term(name, t.of)
 		columns[i].measured(name)
 		if u, _ := unitOf(name); i > 0 && (u == unitBatch || firstColumns[strings.ToLower(name)] == unitStep && len(name) > 1) {
 			columns[i].unit = max(u, unitStep)
 		}
 	}
-	columns[counts].unit = unitStep
-	if counts < 2 || grid.IsMoment(got[0]) {
+	t.distinct(columns, names)
+	if columns[counts].unit = unitStep; rows {
+		columns[0] = column{term: term{kind: never}}
+	} else if counts < 2 || grid.IsMoment(got[0]) {
 		columns[0].kind = never
 	}
-	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(guess[0], "# ")), "ep") {
+	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(guess[0], "# ")), "ep") && !rows {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
@@ -318,52 +326,8 @@ func (c *column) measured(name string) {
 	name = strings.Trim(name, "|")
 	last := strings.ToLower(name[strings.LastIndexAny(name, "_ ")+1:])
 	if c.kind == never && (len(name) == 1 && lexis.IsLetter(name[0]) || ofSettings[last]) {
-		c.kind, c.show = unknown, tidy(name)
+		c.kind, c.show = unknown, lexis.Tidy(name)
 	}
-}
-
-// splitHeader takes "Training |  Validation" as the header of rows with a metric
-// each, as AllenNLP prints them.
-func (t *tables) splitHeader(line string) bool {
-	if !strings.ContainsAny(line, grid.Walls) || len(line) > 400 {
-		return false
-	}
-	var found []string
-	for i, c := range grid.Cells(line) {
-		if i == 0 && c == "" { // above the names of the metrics
-			continue
-		}
-		split := splits[strings.ToLower(c)]
-		if split == "" {
-			return false
-		}
-		found = append(found, split)
-	}
-	if len(found) < 2 {
-		return false
-	}
-	t.splits = found
-	return true
-}
-
-// splitRow takes a row of such a table; any other line ends it.
-func (t *tables) splitRow(s *scanner, line string) (found, bool) {
-	if grid.IsRule(line) {
-		return found{}, false
-	}
-	got := grid.Cells(line)
-	if len(got) != len(t.splits)+1 || got[0] == "" || strings.ContainsAny(got[0], " =:") {
-		t.splits = nil
-		return found{}, false
-	}
-	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
-	for i, cell := range got[1:] {
-		f, ok := lexis.Number(cell, 0)
-		if v := known(s.names.term(got[0], t.splits[i]), f); ok && f.Next == len(cell) && v.kind >= weak && v.show != "" {
-			s.found.values = append(s.found.values, v)
-		}
-	}
-	return s.found, true
 }
 
 // read takes a line as a row of the table whose header came before.
@@ -398,6 +362,9 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 			s.found.counters = append(s.found.counters, n)
 			continue
 		}
+		if split := splits[strings.ToLower(cell)]; split != "" { // the row is of that
+			s.found.split = split
+		}
 		if c.kind == never {
 			continue
 		}
@@ -408,6 +375,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: !t.guessed || c.kind >= measure})
 		s.mark(c.show)
 	}
+	s.ofRow()
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // take goes on to where a line says that the run is and adds its values.
@@ -29,7 +31,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		}
 		switch {
 		case fromTable:
-		case (v.rate || isRate(show[strings.IndexByte(show, '/')+1:]) || isRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
+		case (v.rate || lexis.IsRate(show[strings.IndexByte(show, '/')+1:]) || lexis.IsRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
@@ -68,14 +70,6 @@ func (r *Reader) lastWas(v float64) bool {
 // fewestOfCurve are the points that make a curve of a series.
 const fewestOfCurve = 2
 
-// afterDash is what stands behind the name of a logger: "allennlp.training - loss".
-func afterDash(line string) string {
-	if i := strings.LastIndex(line, " - "); i >= 0 {
-		return strings.TrimLeft(line[i+3:], " ")
-	}
-	return line
-}
-
 // within reports whether a line counts steps in an epoch, and epochs.
 func within(counters []counter) (inner, epoch bool) {
 	for _, c := range counters {
@@ -111,6 +105,14 @@ func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) 
 		return
 	}
 	s := r.seriesOf(show)
+	if title := r.heading.title; title != "" && s != nil && s.title != title { // below another title stands another thing
+		if s.title != "" {
+			show = r.scanner.names.owned(title, show)
+			s = r.seriesOf(show)
+		} else if s.ordinal == 0 && len(s.held) == 0 {
+			s.title = title
+		}
+	}
 	if s == nil || s.user {
 		return
 	}

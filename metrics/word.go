@@ -129,10 +129,10 @@ func ratio(line string, v value) (figure, bool) {
 var ending = set(`done end ok yes no exit stop over`)
 
 // shortened reports whether a word before a full stop may be cut short, so that
-// the sentence goes on: "Val. Loss".
-func shortened(word string) bool {
+// the sentence goes on, "Val. Loss", as it does not behind a unit: "1200 SPS. Loss".
+func shortened(word string, unit bool) bool {
 	word = word[strings.LastIndexByte(word, '-')+1:] // Mel-Spec. Error
-	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+	return len(word) < 6 && !unit && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 
 // alone reports whether a word is all that stands between two bars or in

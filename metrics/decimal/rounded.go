@@ -35,3 +35,8 @@ func Rounds(a, b float64) bool {
 	}
 	return false
 }
+
+// IsPercentOf reports whether a value is a share told again in percent, rounded: 71.2 and 0.7119.
+func IsPercentOf(a, b float64) bool {
+	return b > 0.01 && b <= 1 && (a == 100*b || RoundsTo(a, 100*b))
+}

@@ -74,6 +74,19 @@ func IsNumber(cell string) bool {
 	return ok
 }
 
+// HasValue reports whether a cell has a number that is no part of a name: "0, loss 0.5", "60.00; ppl:". But
+// "top 5" is a name.
+func HasValue(cell string) bool {
+	first := true
+	for word := range strings.FieldsSeq(cell) {
+		if f, ok := Number(strings.Trim(word, ",;:/")); ok && (first || f.Real) {
+			return true
+		}
+		first = false
+	}
+	return false
+}
+
 // Numbers is how many numbers a cell has that has nothing else.
 func Numbers(cell string) (n int) {
 	for one := range strings.FieldsSeq(cell) {

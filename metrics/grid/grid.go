@@ -19,7 +19,7 @@ const fewestRuled = 3
 // Cells cuts a line at walls, or at tabs and wider gaps.
 func Cells(line string) []string {
 	var out []string
-	if strings.ContainsAny(line, Walls) && !isNorms(line) {
+	if strings.ContainsAny(line, Walls) && !isNorms(strings.ReplaceAll(line, "||", "|")) {
 		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(Walls, r) }) {
 			out = append(out, strings.TrimSpace(c))
 		}

@@ -21,6 +21,35 @@ func Headed(line string) string {
 	return strings.ReplaceAll(line, ":", " ")
 }
 
+// Open is a line whose walls divide groups of columns, which wide gaps divide again, with gaps for
+// walls: "ID   Step |  avgR   stdR". Any other line stays.
+func Open(line string) string {
+	if i := strings.IndexByte(line, '|'); i < 1 || strings.TrimLeft(line[:i], " ") == "" || line[len(line)-1] == '|' {
+		return line
+	}
+	for cell := range strings.SplitSeq(line, "|") {
+		if strings.Contains(strings.TrimSpace(cell), "  ") {
+			return strings.ReplaceAll(line, "|", "  ")
+		}
+	}
+	return line
+}
+
+// Spread is a line cut at each blank when that gives n cells that numbers begin, or signs for none:
+// "1  2.51e+02 6.87e-01    -  1.00e+00f"; nil otherwise.
+func Spread(line string, n int) []string {
+	all := strings.Fields(strings.ReplaceAll(line, "|", " "))
+	if len(all) != n {
+		return nil
+	}
+	for _, cell := range all {
+		if _, ok := lexis.Number(cell, 0); !ok && strings.Trim(cell, "-") != "" {
+			return nil
+		}
+	}
+	return all
+}
+
 // Under cuts a row that has fewer cells than the header above it by where its numbers stand: each
 // below the name that it overlaps, and "" below the others. It is nil where that tells nothing: a
 // cell is below no name or below two, or is neither number nor clock.
@@ -69,18 +98,13 @@ func spans(line string) (found [][2]int) {
 }
 
 // Words are the names of a header of which some are only a blank apart, when they are as many as
-// the cells of the row below it and those are numbers; nil otherwise.
-func Words(header string, row []string) []string {
-	words := strings.Fields(header)
-	if len(words) != len(row) || strings.ContainsAny(header, Walls) {
-		return nil
+// the numbers of the row below it, and those; nil otherwise.
+func Words(header, row string) (names, cells []string) {
+	names = strings.Fields(header)
+	if cells = Spread(row, len(names)); cells == nil {
+		return nil, nil
 	}
-	for _, cell := range row {
-		if !IsNumber(cell) {
-			return nil
-		}
-	}
-	return words
+	return names, cells
 }
 
 // shortestRule are the dashes of one column of a rule.

@@ -195,3 +195,13 @@ func RowOf(line string, i int) bool {
 		i = f.Next
 	}
 }
+
+// IsRate reports whether a name is that of how many of something there are per time.
+func IsRate(base string) bool {
+	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device", "/sec/thread"} {
+		if len(base) > len(end) && strings.HasSuffix(base, end) {
+			return true
+		}
+	}
+	return strings.HasPrefix(base, "ms/") || strings.HasPrefix(base, "throughput") || strings.Contains(base, "_per_sec")
+}

@@ -162,3 +162,37 @@ func CloseBracket(line string, i int) int {
 	}
 	return i + close + 1
 }
+
+// OrdinalBefore reads the number that stands as an ordinal before a word that counts: "This is
+// 1-th epoch", "2nd epoch".
+func OrdinalBefore(before string) (c Count, ok bool) {
+	end := strings.TrimRight(before, " -")
+	if len(end) < 3 || len(end) == len(before) || !ordinalEnds[end[len(end)-2:]] {
+		return c, false
+	}
+	number := strings.TrimSuffix(end[:len(end)-2], "-")
+	at := len(strings.TrimRight(number, "0123456789"))
+	if at == len(number) || at > 0 && number[at-1] != ' ' {
+		return c, false
+	}
+	c, next, ok := OfTotal(number, at)
+	return c, ok && next == len(number)
+}
+
+// ordinalEnds are what stands behind a number that is one of a row.
+var ordinalEnds = words("st nd rd th")
+
+// Share reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
+// is there, where the two agree.
+func Share(line string) (c Count, ok bool) {
+	if line == "" || line[len(line)-1] != '%' {
+		return c, false
+	}
+	c, next, ok := OfTotal(line, SkipBlanks(line, 0))
+	if !ok || c.Total == 0 {
+		return c, false
+	}
+	rest := strings.Trim(line[next:], " \t-()[]|:")
+	percent, ok := Number(rest, 0)
+	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.N/c.Total) <= 1
+}

@@ -1,12 +1,23 @@
 package lexis
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // IsLetter reports whether a byte can begin a name: a letter, or the line below.
 func IsLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// IsWord reports whether a text is letters and no more.
+func IsWord(text string) bool {
+	for i := range len(text) {
+		if !IsLetter(text[i]) {
+			return false
+		}
+	}
+	return text != ""
+}
 
 // keyBytes are those that a name may have inside.
 var keyBytes = func() (t [256]bool) {
@@ -71,4 +82,48 @@ func SkipBlanks(line string, i int) int {
 		i++
 	}
 	return i
+}
+
+// IsQuantity reports whether a name is a letter that may be one of a quantity: not of a clock, a
+// step or a level.
+func IsQuantity(name string) bool {
+	return len(name) == 1 && IsLetter(name[0]) && strings.IndexByte("eistwhmEISTWHM_", name[0]) < 0
+}
+
+// Tidy leaves of a name what can be shown: no blanks, nothing invisible.
+func Tidy(name string) string {
+	plain := true
+	for i := range len(name) {
+		plain = plain && name[i] > ' ' && name[i] <= '~'
+	}
+	if plain {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '_'
+		case r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.IsSpace(r):
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// IsBehindNumber reports whether the word that ends at i has a number and a blank before it, as a unit has.
+func IsBehindNumber(line string, i int) bool {
+	for i > 0 && IsKeyByte(line[i-1]) {
+		i--
+	}
+	return i > 1 && line[i-1] == ' ' && IsDigit(line[i-2])
+}
+
+// WordBefore is the word with which a text ends, before a sign and blanks: "S" of "| train | S: ".
+func WordBefore(text string) string {
+	text = strings.TrimRight(text, " :=[(#")
+	i := len(text)
+	for i > 0 && IsLetter(text[i-1]) {
+		i--
+	}
+	return text[i:]
 }

@@ -36,6 +36,9 @@ func Of(line string) int {
 		}
 		end := headPart(line, at)
 		if end > at && isDigit(line[at]) {
+			if rest := line[end:]; strings.HasPrefix(rest, " AM ") || strings.HasPrefix(rest, " PM ") {
+				end += len(" AM")
+			}
 			end = behindLevel(line, end)
 		}
 		if end == at {
@@ -195,6 +198,10 @@ func headWord(line string, i int) int {
 		if close := strings.IndexByte(line[end:], ']'); close > 0 && close < 120 && strings.IndexByte(line[end:end+close], '[') < 0 {
 			return end + close + 1
 		}
+	case len(word) == 1 && Levels[word] && end < len(line) && line[end] == ' ': // I runner.py:310]
+		if place, _, ok := strings.Cut(line[end+1:], "]"); ok && !strings.ContainsAny(place, " [") && allDigits(place[strings.LastIndexByte(place, ':')+1:]) {
+			return end + 1 + len(place) + 1
+		}
 	case len(word) > 1 && Levels[word]:
 		if end < len(line) && line[end] == ':' { // INFO:logger:
 			for next := end + 1; next < len(line) && (isKeyByte(line[next])); next++ {
@@ -208,4 +215,12 @@ func headWord(line string, i int) int {
 		return end
 	}
 	return i
+}
+
+// AfterDash is what stands behind the name of a logger: "allennlp.training - loss".
+func AfterDash(line string) string {
+	if i := strings.LastIndex(line, " - "); i >= 0 {
+		return strings.TrimLeft(line[i+3:], " ")
+	}
+	return line
 }

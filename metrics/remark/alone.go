@@ -54,3 +54,30 @@ func IsAlone(line string) bool {
 	behind := strings.Trim(line[f.Next:], " ,;")
 	return ok && (IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
 }
+
+// BehindBullet is a line without the sign before it that makes an item of a list of a name and a
+// number alone: "  - loss: 0.5", " + global correct: 71.2%". Any other line stays.
+func BehindBullet(line string) string {
+	i := lexis.SkipBlanks(line, 0)
+	if i+2 >= len(line) || line[i+1] != ' ' || strings.IndexByte("-*+", line[i]) < 0 || !IsAlone(line[i+1:]) {
+		return line
+	}
+	return line[i+1:]
+}
+
+// mostTitle bounds the words of a title.
+const mostTitle = 3
+
+// Title is what a line of a few words calls the lines below it, "  inner loop:"; "" of any other.
+func Title(line string) string {
+	title, ok := strings.CutSuffix(strings.Trim(line, " \t"), ":")
+	if !ok || len(title) > longestName || strings.Count(title, " ") >= mostTitle {
+		return ""
+	}
+	for i := range len(title) {
+		if !lexis.IsLetter(title[i]) && title[i] != ' ' && title[i] != '-' {
+			return ""
+		}
+	}
+	return strings.ToLower(title)
+}

@@ -45,3 +45,25 @@ func TestValuesWhoseNamesShareWordsAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+func TestItemsAndTitlesAreTold(t *testing.T) {
+	for line, want := range map[string]string{
+		"  - loss: 0.5":              " loss: 0.5",
+		"+ global correct: 71.2%":    " global correct: 71.2%",
+		"- 0.5 loss":                 "- 0.5 loss",
+		" * Acc@1 71.2 Acc@5 90.1":   " * Acc@1 71.2 Acc@5 90.1",
+		"--- loss: 0.5":              "--- loss: 0.5",
+		"  - loss: 0.5, accuracy: 1": "  - loss: 0.5, accuracy: 1",
+	} {
+		if got := BehindBullet(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"  Inner loop:": "inner loop", "Results": "", "epoch 3:": "", "loss: 0.5": "", "what a line of prose says:": "", ":": "",
+	} {
+		if got := Title(line); got != want {
+			t.Errorf("the title of %q is %q, want %q", line, got, want)
+		}
+	}
+}

@@ -20,6 +20,12 @@ func IsPairs(line string) bool {
 			return false
 		}
 		sep, at := lexis.Separator(line, end)
+		for range mostTitle - 1 { // of several words: "Avg loss: 0.5"
+			if next, stop := lexis.NextKey(line, at); sep == ' ' && next == at && at == end+1 && stop > 0 {
+				end = stop
+				sep, at = lexis.Separator(line, end)
+			}
+		}
 		f, ok := lexis.Number(line, at)
 		if sep != ':' && sep != '=' && !(sep == ' ' && line[0] == ' ' && f.Real) || !ok || !lexis.StandsAlone(line, f.Next) {
 			return false

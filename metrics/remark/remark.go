@@ -146,3 +146,25 @@ func maybe(line string) bool {
 	}
 	return false
 }
+
+// IsBeginning reports whether a line is one of source code in which a sum
+// begins, "    val_loss = 0": scripts print what they were. In a run that goes
+// on only one that is indented is.
+func IsBeginning(line string, early bool) bool {
+	name, value, ok := strings.Cut(line, " = ")
+	if !ok || value != "0" && value != "0.0" && value != "0." {
+		return false
+	}
+	word := strings.TrimLeft(name, " \t")
+	return !strings.ContainsAny(word, " \t") && (early || len(name) >= len(word)+4 || name[0] == '\t')
+}
+
+// TellsBest reports whether a line whose message begins at i tells of the best that
+// there was, "Best epoch: 8, val loss 0.31"; counts says that it tells of a place before that.
+func TellsBest(line string, i int, counts bool) bool {
+	i += len(line[i:]) - len(strings.TrimLeft(line[i:], " \t*>=-!+"))
+	if i+8 < len(line) && strings.EqualFold(line[i:i+4], "new ") && !counts {
+		i += len("new ")
+	}
+	return i+5 < len(line) && strings.EqualFold(line[i:i+5], "best ")
+}

@@ -4,6 +4,7 @@ package skeleton
 
 import (
 	"math/bits"
+	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
@@ -140,3 +141,17 @@ var nameBytes = func() (t [256]uint8) {
 	}
 	return t
 }()
+
+// LongDigits reports whether a name has a number inside that a skeleton may
+// have left out.
+func LongDigits(name string) bool {
+	if strings.Contains(name, "top_") {
+		return true
+	}
+	for i := 0; i < len(name); i++ {
+		if end := lexis.Digits(name, i); end > i+2 {
+			return true
+		}
+	}
+	return false
+}
