@@ -190,6 +190,12 @@ func (d *desk) framework(venv, script string) (python string) {
 		d.t.Fatal(err)
 	}
 	d.write("train.py", string(text))
+	d.t.Cleanup(func() { // Ray leaves its logs there
+		runs, _ := filepath.Glob(filepath.Join(d.at, "state/runs/*"))
+		for _, run := range runs {
+			_ = os.RemoveAll("/tmp/ray-" + filepath.Base(run))
+		}
+	})
 	return python
 }
 
