@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/namejson"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -125,6 +126,7 @@ func (w *Workbench) runRecord(id string) (store.Run, runData, error) {
 	if err := json.Unmarshal(r.Data, &d); err != nil {
 		return r, d, fmt.Errorf("read the record of run %s: %w", id, err)
 	}
+	d.State, d.To = namejson.Decode(d.State), namejson.Decode(d.To)
 	return r, d, nil
 }
 
@@ -153,6 +155,7 @@ func (w *Workbench) runProgress(id string) event.ProgressChanged {
 }
 
 func (w *Workbench) putRun(r store.Run, d runData) error {
+	d.State, d.To = namejson.Encode(d.State), namejson.Encode(d.To)
 	b, err := json.Marshal(d)
 	if err != nil {
 		return err

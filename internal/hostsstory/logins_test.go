@@ -48,6 +48,7 @@ func accounts() map[string]account {
 		"banner":      {User: loginrig.User{Config: []string{"Banner /etc/passwd"}}},
 		"prints":      {User: bash("echo hello from .bashrc; printf unfinished\n")},
 		"fishes":      {User: bash("case $- in *i*) ;; esac; [ -z \"$SSH_CONNECTION\" ] || [ -n \"$DLWB_ONCE\" ] || export DLWB_ONCE=1\nexport HISTTIMEFORMAT='%F %T ' LANG= PROMPT_COMMAND='echo prompt'\nunset LANG LC_ALL\n")},
+		"background":  {User: bash("sleep 3600 &\n")}, // as one that starts an agent for keys
 		"path":        {User: bash("PATH=/nonexistent\n")},
 		"umask077":    {User: bash("umask 077\n")},
 		"umask000":    {User: bash("umask 000\n")},
