@@ -86,7 +86,7 @@ var aliases = map[string]string{
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
 	"treino": "train", "treinamento": "train", "entrenamiento": "train", "entraînement": "train", "validação": "val", "validación": "val", "teste": "test", "prueba": "test",
-	"validate": "val", "validating": "val", "heldout": "val", "held-out": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
+	"validate": "val", "vali": "val", "validating": "val", "heldout": "val", "held-out": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.

@@ -81,3 +81,19 @@ func Title(line string) string {
 	}
 	return strings.ToLower(title)
 }
+
+// fewestOfSentence are the words of a sentence behind its first.
+const fewestOfSentence = 2
+
+// IsSentence reports whether a text is words that count and measure nothing: no name has a sign or a
+// number with a fraction behind it.
+func IsSentence(text string) bool {
+	n := 0
+	for word := range strings.FieldsSeq(text) {
+		if f, ok := lexis.Number(word, 0); ok && f.Real || units[strings.ToLower(word)] {
+			return false
+		}
+		n++
+	}
+	return n >= fewestOfSentence && !strings.ContainsAny(text, ":=|[#")
+}
