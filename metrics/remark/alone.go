@@ -71,7 +71,7 @@ const mostTitle = 3
 // Title is what a line of a few words calls the lines below it, "  inner loop:"; "" of any other.
 func Title(line string) string {
 	title, ok := strings.CutSuffix(strings.Trim(line, " \t"), ":")
-	if !ok || len(title) > longestName || strings.Count(title, " ") >= mostTitle {
+	if !ok || len(title) > longest || strings.Count(title, " ") >= mostTitle {
 		return ""
 	}
 	for i := range len(title) {
