@@ -52,11 +52,11 @@ func (h *heading) begins(line string, branch bool) bool {
 	return split != ""
 }
 
-// loosely takes a sentence that begins with a split, of what is indented below: "Train phase finished in 3s".
+// loosely takes a split, or a sentence that begins with one, of what is indented below: "Train phase finished in 3s".
 func (h *heading) loosely(line string) bool {
 	word, rest, _ := strings.Cut(line, " ")
 	split := splits[strings.ToLower(word)]
-	if split != "" && remark.IsSentence(rest) {
+	if split != "" && (rest == "" || remark.IsSentence(rest)) {
 		*h = heading{split: split, loose: true}
 		return true
 	}
