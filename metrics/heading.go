@@ -19,6 +19,7 @@ import (
 // heading is what the lines of a block are of, and how its last line went.
 type heading struct {
 	split  string // said above; "" when nothing was
+	loose  bool   // a sentence said it, of the indented lines below
 	title  string // a line above that ends in a colon and says no split
 	scored bool   // the line before was a name and a number alone, and a metric
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
@@ -49,6 +50,17 @@ func (h *heading) begins(line string, branch bool) bool {
 		*h = heading{split: split}
 	}
 	return split != ""
+}
+
+// loosely takes a split, or a sentence that begins with one, of what is indented below: "Train phase finished in 3s".
+func (h *heading) loosely(line string) bool {
+	word, rest, _ := strings.Cut(line, " ")
+	split := splits[strings.ToLower(word)]
+	if split != "" && (rest == "" || remark.IsSentence(rest)) {
+		*h = heading{split: split, loose: true}
+		return true
+	}
+	return false
 }
 
 // phase is a validation of which a line has said that it begins, as "Eval begin..."
@@ -138,11 +150,7 @@ func (r *Reader) inPhase(f *found) bool {
 		return false
 	}
 	f.values = slices.Clone(f.values)
-	for i := range f.values {
-		if v := &f.values[i]; v.kind >= weak || v.kind == unknown {
-			v.show = r.scanner.names.validatedAs(split+"/", v.show)
-		}
-	}
+	r.scanner.names.ofData(f.values, split)
 	for i, c := range f.counters {
 		if c.unit != unitEpoch && c.total > 0 {
 			f.pass, f.pass.inEpoch = c, false
@@ -173,8 +181,8 @@ func (h *heading) counts(f *found, line string) {
 	if h.record = len(f.counters) > 0; !h.record || f.pass.total > 0 {
 		return
 	}
-	if of := cmp.Or(f.split, splitOf(line)); of != "train" {
-		h.split = of
+	if of := cmp.Or(f.split, splitOf(line)); of != "train" || h.split != "train" {
+		h.split = strings.TrimSuffix(of, "train")
 	}
 }
 
@@ -201,6 +209,9 @@ var headingWords = set(`results result metrics metric set phase stage summary sc
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block. pairs says that it is a row of several.
 func (h *heading) of(line string) (split string, pairs bool) {
+	if h.loose && line[0] != ' ' && line[0] != '\t' {
+		*h = heading{}
+	}
 	if h.split == "" || remark.IsAlone(line) || remark.IsPair(line) || remark.IsTabbed(line) || line[0] == '{' {
 		return h.split, h.split != "" && strings.Contains(line, " ..")
 	}

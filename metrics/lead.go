@@ -63,7 +63,7 @@ func (s *scanner) lead(i int) int {
 	default:
 		return i
 	}
-	c.n, c.at = float64(smallInt(strings.ReplaceAll(number, ",", ""))), at
+	c.n, c.at = float64(lexis.SmallInt(strings.ReplaceAll(number, ",", ""))), at
 	c.global = c.unit == unitStep
 	c.bare = c.global
 	s.found.counters = append(s.found.counters, c)

@@ -86,7 +86,7 @@ var aliases = map[string]string{
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
 	"treino": "train", "treinamento": "train", "entrenamiento": "train", "entraînement": "train", "validação": "val", "validación": "val", "teste": "test", "prueba": "test",
-	"validate": "val", "validating": "val", "heldout": "val", "held-out": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
+	"validate": "val", "vali": "val", "validating": "val", "heldout": "val", "held-out": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.
@@ -155,7 +155,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && lower != "before" && lower != "after" && len(kept) > 0 && ofData(fields[i+1:]): // "AUROC over val set"
+		case stops[lower] && lower != "before" && lower != "after" && len(kept) > 0 && ofData(fields[i+1:], lower == "in"): // "AUROC over val set", "error in val"
 		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower) && !strings.EqualFold(fields[1], "per"): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
@@ -184,8 +184,8 @@ func understand(phrase, said string) term {
 	return t
 }
 
-// ofData reports whether words say of which set something is and no more: "over val set".
-func ofData(words []string) (said bool) {
+// ofData reports whether words say of which set something is and no more, "over val set"; short says that its name is enough.
+func ofData(words []string, short bool) (said bool) {
 	for _, w := range words {
 		w = strings.ToLower(w)
 		if splits[w] == "" && !fillers[w] {
@@ -193,7 +193,7 @@ func ofData(words []string) (said bool) {
 		}
 		said = said || splits[w] != ""
 	}
-	return said
+	return said && (len(words) > 1 || short)
 }
 
 // qualifies reports whether the words before a known name belong to it: short

@@ -105,7 +105,7 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 	}
 	behind := lexis.SkipBlanks(line, stop)
 	if behind < len(line) && (strings.IndexByte("|>])", line[behind]) >= 0 || line[stop] == ':' && stop+1 < len(line) && line[stop+1] == ' ') && roles[strings.ToLower(line[i:end])] {
-		return line[behind+1:], smallInt(line[at:stop]), true
+		return line[behind+1:], lexis.SmallInt(line[at:stop]), true
 	}
 	return line, unlabelled, false
 }
@@ -128,7 +128,7 @@ func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 	case lexis.IsDigit(c):
 		end := lexis.Digits(line, i)
 		if end-i <= 4 && strings.HasPrefix(line[end:], ": ") { // srun --label
-			return line[end+2:], smallInt(line[i:end]), !s.labelled
+			return line[end+2:], lexis.SmallInt(line[i:end]), !s.labelled
 		}
 	case lexis.IsLetter(c):
 		if rest, rank, ok := roleLabel(line, i); ok {
@@ -152,8 +152,8 @@ func bracketLabel(line string, i int) (string, int) {
 		if named, ok := strings.CutPrefix(rank, "mpirank:"); ok { // SageMaker's [1,mpirank:0,algo-1]
 			rank, _, _ = strings.Cut(named, ",")
 		}
-		if close := strings.Index(after, ">:"); close > 0 && allDigits(rank) {
-			return after[close+2:], smallInt(rank)
+		if close := strings.Index(after, ">:"); close > 0 && lexis.AllDigits(rank) {
+			return after[close+2:], lexis.SmallInt(rank)
 		}
 		return line, unlabelled
 	}
@@ -167,9 +167,9 @@ func bracketLabel(line string, i int) (string, int) {
 	switch {
 	case strings.HasPrefix(after, "[") && word != "rank":
 	case roles[strings.TrimRight(word, " -_:=#")]:
-		return strings.TrimPrefix(after, ":"), smallInt(number)
+		return strings.TrimPrefix(after, ":"), lexis.SmallInt(number)
 	case colon && (word == "" || !strings.ContainsAny(word, " :/=[|")), word == "rank" || word == "default":
-		return strings.TrimPrefix(after, ":"), smallInt(number)
+		return strings.TrimPrefix(after, ":"), lexis.SmallInt(number)
 	}
 	return line, unlabelled
 }
@@ -208,13 +208,13 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	if hasDash && barred {
 		if _, host, ok := strings.Cut(word, "algo-"); ok { // SageMaker counts its hosts from algo-1 on
 			if n := lexis.Digits(host, 0); n > 0 {
-				return line[after+1:], max(smallInt(host[:n])-1, 0)
+				return line[after+1:], max(lexis.SmallInt(host[:n])-1, 0)
 			}
 		}
 		return line[after+1:], s.named(source{word, s.colour})
 	}
-	if name, replica, ok := strings.Cut(word, "/"); ok && allDigits(replica) && after > end && hasDash && unitWords[strings.ToLower(name)] == noUnit {
-		return line[after:], smallInt(replica)
+	if name, replica, ok := strings.Cut(word, "/"); ok && lexis.AllDigits(replica) && after > end && hasDash && unitWords[strings.ToLower(name)] == noUnit {
+		return line[after:], lexis.SmallInt(replica)
 	}
 	return line, unlabelled
 }
@@ -238,14 +238,4 @@ func (s *sources) named(from source) int {
 		s.names[from] = rank
 	}
 	return rank
-}
-
-func allDigits(s string) bool { return s != "" && lexis.Digits(s, 0) == len(s) }
-
-func smallInt(s string) int {
-	n := 0
-	for i := 0; i < len(s) && n < namedRank/10; i++ {
-		n = n*10 + int(s[i]-'0')
-	}
-	return n
 }

@@ -358,7 +358,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	if r.heading.begins(rest[from:], line[0] == 0xe2) || r.phase.begins(rest[from:], r.counters.raw) {
+	if r.heading.begins(rest[from:], line[0] == 0xe2) || r.phase.begins(rest[from:], r.counters.raw) || r.heading.loosely(rest[from:]) {
 		return true
 	}
 	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
@@ -405,7 +405,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		rank = unlabelled
 		at := len(line) - len(strings.TrimLeft(line, " \t["))
-		if number := smallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+		if number := lexis.SmallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
 			}

@@ -72,11 +72,11 @@ func (t *tables) distinct(columns []column, names understood) {
 	}
 }
 
-// ofRow names the values of a row as those of the data that one of its cells says.
-func (s *scanner) ofRow() {
-	for i := range s.found.values {
-		if v := &s.found.values[i]; s.found.split != "" && v.kind != measure {
-			v.show = s.names.validatedAs(s.found.split+"/", v.show)
+// ofData names scores as those of the data that a line or one of its cells says.
+func (u understood) ofData(values []value, split string) {
+	for i := range values {
+		if v := &values[i]; split != "" && v.kind != measure {
+			v.show = u.validatedAs(split+"/", v.show)
 		}
 	}
 }

@@ -336,7 +336,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		t.columns = nil
 		return found{}, false
 	}
-	got := t.cut(line)
+	got := t.cut(strings.TrimRight(line, " *!"))
 	if c := t.columns; len(got) > 1 && (len(got) < len(c) || got[0] == "") && c[0].show == "" && c[0].unit == unitStep && c[1].unit != noUnit { // the sign of a comment
 		t.columns, t.top = c[1:], strings.Replace(t.top, "#", " ", 1)
 		got = t.cut(line)
@@ -375,7 +375,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: !t.guessed || c.kind >= measure})
 		s.mark(c.show)
 	}
-	s.ofRow()
+	s.names.ofData(s.found.values, s.found.split)
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
 }

@@ -196,3 +196,18 @@ func Share(line string) (c Count, ok bool) {
 	percent, ok := Number(rest, 0)
 	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.N/c.Total) <= 1
 }
+
+// AllDigits reports whether a text is digits and no more.
+func AllDigits(s string) bool { return s != "" && Digits(s, 0) == len(s) }
+
+// mostSmall bounds what SmallInt counts to.
+const mostSmall = 1 << 20 / 10
+
+// SmallInt is the number that the digits of a text are, or a large one.
+func SmallInt(s string) int {
+	n := 0
+	for i := 0; i < len(s) && n < mostSmall; i++ {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}

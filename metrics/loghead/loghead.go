@@ -177,6 +177,9 @@ func isHeadBracket(inside string) bool {
 	if inside == "" || strings.ContainsAny(inside, "|=") {
 		return false
 	}
+	if date := strings.Trim(inside, " "); len(date) == len("Mon Jan  2 15:04:05 2006") && strings.Contains("SunMonTueWedThuFriSat", date[:3]) && strings.Count(date, ":") == 2 {
+		return true
+	}
 	word, _, _ := strings.Cut(inside, " ")
 	return Levels[word] && (len(word) > 1 || len(inside) == 1 || strings.Contains(inside, ":")) || inside == "titan" || isDigit(inside[0]) && strings.Count(inside, ":") >= 2 ||
 		strings.Contains(inside, ".py:") || len(word) > 4 && isDigit(word[0]) && strings.Count(word, "/")+strings.Count(word, "-") >= 1 && isDigit(word[len(word)-1]) && strings.Contains(inside, ":")

@@ -11,6 +11,7 @@ func TestAHeadEndsWhereTheMessageBegins(t *testing.T) {
 		"01 Jan 12:00    INFO  ":                               "valid result:",
 		"2024-05-01 12:30:45 info ":                            "loss: 0.5",
 		"2021-02-01 10:00:04.950000: I evaluation.py:338] ":    "Evaluation result for step 500: loss = 0.5",
+		"[ Mon Mar  4 10:00:30 2019 ] ":                        "Eval epoch: 0",
 		"10/01 10:00:11 PM ":                                   "train_nelbo 0.8",
 	} {
 		if at := Of(head + message); at != len(head) && at != len(head)-1 {

@@ -71,7 +71,7 @@ const mostTitle = 3
 // Title is what a line of a few words calls the lines below it, "  inner loop:"; "" of any other.
 func Title(line string) string {
 	title, ok := strings.CutSuffix(strings.Trim(line, " \t"), ":")
-	if !ok || len(title) > longestName || strings.Count(title, " ") >= mostTitle {
+	if !ok || len(title) > longest || strings.Count(title, " ") >= mostTitle {
 		return ""
 	}
 	for i := range len(title) {
@@ -80,4 +80,20 @@ func Title(line string) string {
 		}
 	}
 	return strings.ToLower(title)
+}
+
+// fewestOfSentence are the words of a sentence behind its first.
+const fewestOfSentence = 2
+
+// IsSentence reports whether a text is words that count and measure nothing: no name has a sign or a
+// number with a fraction behind it.
+func IsSentence(text string) bool {
+	n := 0
+	for word := range strings.FieldsSeq(text) {
+		if f, ok := lexis.Number(word, 0); ok && f.Real || units[strings.ToLower(word)] {
+			return false
+		}
+		n++
+	}
+	return n >= fewestOfSentence && !strings.ContainsAny(text, ":=|[#")
 }

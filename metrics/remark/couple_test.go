@@ -67,3 +67,14 @@ func TestItemsAndTitlesAreTold(t *testing.T) {
 		}
 	}
 }
+
+func TestASentenceMeasuresNothing(t *testing.T) {
+	for text, want := range map[string]bool{
+		"phase finished in 0m 12s": true, "on 4 devices": true,
+		"loss 0.5 acc 0.8": false, "loss: 0.5": false, "epoch 3": false, "done": false, "| loss 0.5": false, "lr=1": false,
+	} {
+		if IsSentence(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
