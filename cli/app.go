@@ -42,6 +42,7 @@ import (
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/statedir"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -178,7 +179,7 @@ type errorEvent struct {
 
 // bench opens the workbench in the user's state directory.
 func (a *app) bench() (*workbench.Workbench, error) {
-	dir, err := workbench.DefaultDir()
+	dir, err := statedir.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/statedir"
 )
 
 // completer gives the words that may stand at a place of the command line.
@@ -156,7 +157,7 @@ func (a *app) endedNames() (names []string) {
 // known asks the workbench, when there is one: a press of TAB makes no files
 // and says nothing of what is wrong.
 func (a *app) known(ask func(*workbench.Workbench)) {
-	dir, err := workbench.DefaultDir()
+	dir, err := statedir.Default()
 	if err != nil {
 		return
 	}

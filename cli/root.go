@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cli/imports"
 	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/statedir"
 )
 
 // Version is set when dlwb is built.
@@ -46,7 +47,7 @@ func (a *app) root() *cobra.Command {
 		a.forwardCommand(), a.pullCommand(), a.stopCommand(), a.downCommand(), a.doctorCommand(), a.eventsCommand(),
 		a.offersCommand(), a.startCommand(), a.extendCommand(), a.gcCommand(), a.metricsCommand(),
 		a.compareCommand(), a.exportCommand(), a.trustCommand(), a.noteCommand(), a.starCommand(), a.rerunCommand(), a.runbookCommand(),
-		a.rmCommand(), a.compactCommand(), keeping.Command(workbench.DefaultDir, a.answer),
+		a.rmCommand(), a.compactCommand(), keeping.Command(statedir.Default, a.answer),
 	)
 	for _, c := range root.Commands() {
 		c.Args, c.DisableFlagsInUseLine, c.SuggestFor = usageArgs(c.Args), true, suggestFor[c.Name()]

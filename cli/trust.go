@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/statedir"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -65,7 +66,7 @@ shown; --trust=HASH lets another command act on it once.`,
 // openGate is the gate of the user's state directory, for commands that need
 // nothing else of it.
 func openGate() (*trust.Gate, error) {
-	dir, err := workbench.DefaultDir()
+	dir, err := statedir.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/workbench/statedir"
 )
 
 func TestStateThatAnotherUserCanChangeIsRefused(t *testing.T) {
@@ -84,7 +86,7 @@ func TestAHomeThatIsNoAbsolutePathHoldsNoState(t *testing.T) {
 	t.Setenv("DLWB_HOME", "")
 	t.Setenv("XDG_STATE_HOME", "state")
 	t.Setenv("HOME", "home")
-	if dir, err := DefaultDir(); err == nil || !strings.Contains(err.Error(), "set DLWB_HOME") {
+	if dir, err := statedir.Default(); err == nil || !strings.Contains(err.Error(), "set DLWB_HOME") {
 		t.Errorf("%q, %v", dir, err)
 	}
 }

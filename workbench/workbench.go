@@ -2,16 +2,11 @@ package workbench
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/cleanup"
@@ -23,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/results"
 	"github.com/dlwb/dlwb/workbench/silence"
+	"github.com/dlwb/dlwb/workbench/statedir"
 	"github.com/dlwb/dlwb/workbench/told"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
@@ -30,7 +26,7 @@ import (
 
 // Options says where a workbench keeps its state and where machines come from.
 type Options struct {
-	// Dir is the state directory; see DefaultDir.
+	// Dir is the state directory; see statedir.Default.
 	Dir string
 	// Providers make the clusters, each under its Kind.
 	Providers []cloud.Provider
@@ -76,28 +72,9 @@ type Workbench struct {
 	books    *money.Books
 }
 
-// DefaultDir is where state is kept: $DLWB_HOME, else dlwb below
-// $XDG_STATE_HOME, else ~/.local/state/dlwb.
-func DefaultDir() (string, error) {
-	if d := os.Getenv("DLWB_HOME"); d != "" {
-		return filepath.Abs(d)
-	}
-	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
-		return filepath.Join(d, "dlwb"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err == nil && !filepath.IsAbs(home) { // it would be another one in each directory
-		err = fmt.Errorf("the home directory is %q, which is no absolute path", home)
-	}
-	if err != nil {
-		return "", fmt.Errorf("find the state directory: %w; set DLWB_HOME", err)
-	}
-	return filepath.Join(home, ".local", "state", "dlwb"), nil
-}
-
 // Open opens the state directory and makes it when it is not there.
 func Open(o Options) (*Workbench, error) {
-	if err := secure(o.Dir); err != nil {
+	if err := statedir.Make(o.Dir); err != nil {
 		return nil, err
 	}
 	db, err := store.Open(filepath.Join(o.Dir, "dlwb.sqlite"))
@@ -140,26 +117,6 @@ func Open(o Options) (*Workbench, error) {
 			return &UnresolvedError{Receipt: r, PerHour: perHour, Err: err}
 		}})
 	return w, nil
-}
-
-// secure makes the state directory, and refuses one that another user of this
-// machine can change: keys, host keys and what is trusted are read from there.
-func secure(dir string) error {
-	for _, d := range []string{"", "locks", "runs"} {
-		err := ownfile.MakeDir(filepath.Join(dir, d))
-		if unsafe := (*ownfile.Error)(nil); err != nil && !errors.As(err, &unsafe) { // that one says what to do
-			err = fmt.Errorf("%w; set DLWB_HOME to a directory that you can write to", err)
-		}
-		if err != nil {
-			return fmt.Errorf("open the state directory: %w", err)
-		}
-	}
-	for _, d := range []string{"dlwb.sqlite", "keys", "forwards"} {
-		if err := ownfile.Check(filepath.Join(dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("open the state directory: %w", err)
-		}
-	}
-	return nil
 }
 
 // Close ends what runs in the background and closes the store. Clusters and

@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	"money":     {"event"},
 	"naming":    {"event"},
 	"silence":   {"event"},
+	"statedir":  {},
 	"sweep":     {"event"},
 	"trust":     {},
 	"planning":  {"event", "gitread", "history", "inputs", "sweep", "trust"},
