@@ -373,7 +373,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
 	if title := remark.Title(rest[from:]); title != "" {
-		r.heading.title = lexis.Tidy(title)
+		r.heading.title = strings.Clone(lexis.Tidy(title))
 		return true
 	} else if !alone {
 		r.heading.title = ""

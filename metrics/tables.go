@@ -396,7 +396,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 	}
 	if t.paired {
 		if name, n, ok := grid.Pair(rest); ok && len(name) <= longestName && len(t.rows) < mostRows {
-			t.rows = append(t.rows, row{key: strings.ReplaceAll(name, " ", "_"), value: n.Value, real: n.Real})
+			t.rows = append(t.rows, row{key: strings.Clone(strings.ReplaceAll(name, " ", "_")), value: n.Value, real: n.Real})
 			return true, false
 		}
 		t.paired = len(grid.Cells(rest)) == 2

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // controls are the characters by which a sample writes what no editor shows.
@@ -86,6 +87,27 @@ func compareLines(t *testing.T, got, want string) {
 	for line := range left {
 		if line != "" {
 			t.Errorf("missing:    %s", line)
+		}
+	}
+}
+
+// What is kept of a line is a copy: each line may come in the room of the one before.
+func TestALineMayComeInTheRoomOfTheOneBefore(t *testing.T) {
+	all := printed(t)
+	all["titles"] = strings.Repeat("inner:\n  loss: 0.5\n  acc: 0.25\nouter:\n  loss: 0.75\n  acc: 0.125\n", 3)
+	for name, text := range all {
+		text, _, _ = strings.Cut(text, "-- want --\n")
+		whole, parts := NewReader(nil), NewReader(nil)
+		want := append(whole.Feed([]byte(text), time.Time{}), whole.End(time.Time{})...)
+		room := make([]byte, 0, 1<<16)
+		var got []Point
+		for line := range strings.Lines(text) {
+			room = append(room[:0], line...)
+			got = append(got, parts.Feed(room, time.Time{})...)
+			clear(room)
+		}
+		if got = append(got, parts.End(time.Time{})...); told(got) != told(want) {
+			t.Errorf("%s: %s\nwhole: %s", name, told(got), told(want))
 		}
 	}
 }
