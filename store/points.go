@@ -95,14 +95,23 @@ func (s *Store) AddPoints(run string, points []Point) error {
 		if err := noteFalls(tx, ids, points); err != nil {
 			return err
 		}
-		for len(points) > 0 {
-			n := min(len(points), pointsPerInsert)
-			if err := insertPoints(tx, ids, points[:n]); err != nil {
+		// A statement of so many values takes longer to parse than to carry out.
+		size := min(len(points), pointsPerInsert)
+		insert, err := tx.Prepare(insertion(size))
+		if err != nil {
+			return err
+		}
+		defer insert.Close()
+		for len(points) >= size {
+			if _, err := insert.Exec(valuesOf(ids, points[:size])...); err != nil {
 				return err
 			}
-			points = points[n:]
+			points = points[size:]
 		}
-		return nil
+		if len(points) > 0 {
+			_, err = tx.Exec(insertion(len(points)), valuesOf(ids, points)...)
+		}
+		return err
 	})
 }
 
@@ -171,14 +180,18 @@ func lastOf(tx *sql.Tx, id int64) (Point, error) {
 	return p, err
 }
 
-func insertPoints(tx *sql.Tx, ids map[seriesKey]int64, points []Point) error {
+// insertion is the statement that takes n points.
+func insertion(n int) string {
+	return "INSERT OR IGNORE INTO points (series, ordinal, step, epoch, time, value, x) VALUES " + strings.Repeat(",(?,?,?,?,?,?,?)", n)[1:]
+}
+
+// valuesOf are what it is given.
+func valuesOf(ids map[seriesKey]int64, points []Point) []any {
 	args := make([]any, 0, 7*len(points))
 	for _, p := range points {
 		args = append(args, ids[p.key()], p.Ordinal, p.Step, p.Epoch, nanos(p.Time), real(p.Value), told(p.By))
 	}
-	rows := strings.Repeat(",(?,?,?,?,?,?,?)", len(points))[1:]
-	_, err := tx.Exec("INSERT OR IGNORE INTO points (series, ordinal, step, epoch, time, value, x) VALUES "+rows, args...)
-	return err
+	return args
 }
 
 // real is how a value is stored: SQLite has no NaN, NULL stands for it.
