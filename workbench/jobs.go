@@ -173,7 +173,7 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 // machines before they are.
 func (d *drive) jobSite(ctx context.Context, j jobs, run string) (s planning.Site, err error) {
 	p := d.plan.Profile
-	s = planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort, Unplaced: true}
+	s = planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort, Unplaced: true, Sources: planning.Sources(p)}
 	if s.Port == 0 {
 		s.PortIs = job.Port
 	}
@@ -191,7 +191,6 @@ func (d *drive) jobSite(ctx context.Context, j jobs, run string) (s planning.Sit
 	if len(d.data.Envs) > 0 {
 		env := d.data.Envs[0]
 		s.Python, s.Torch, s.OldTorch = env.Python, env.Torch != "", env.Mended != ""
-		s.Sources = planning.Sources(p)
 		s.NoMPI, err = d.withoutMPI(ctx, run)
 	}
 	return s, err

@@ -16,6 +16,8 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/planned"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // project is a directory with a state of its own, and a program that knows
@@ -65,6 +67,33 @@ func TestAJobGoesThroughTheSameLifeAsAClusterOfNodes(t *testing.T) {
 	t.Run("killed between submit and record", func(t *testing.T) { killed(t, newProject(t, program)) })
 	t.Run("killed in the queue", func(t *testing.T) { killedInQueue(t, newProject(t, program)) })
 	t.Run("what it can't", func(t *testing.T) { lacking(t, newProject(t, program)) })
+	t.Run("as planned", func(t *testing.T) { asPlanned(t, newProject(t, program)) })
+}
+
+// A command that is completed by what the script says of itself runs as the plan has it.
+func asPlanned(t *testing.T, p *project) {
+	p.Write("told.py", "import argparse\na = argparse.ArgumentParser()\na.add_argument('--num_nodes', type=int)\nprint('of', a.parse_args().num_nodes, 'nodes')\n")
+	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: lightning, command: told.py}\n")
+	p.Trust("dlwb.yaml")
+	var plan planned.Plan
+	if err := json.Unmarshal([]byte(p.Must("plan", "--json")), &plan); err != nil {
+		t.Fatal(err)
+	}
+	var run event.RunStarted
+	said, err := json.Marshal(jobstory.EventOf(t, jobstory.Said(t, p.Must("run", "--json", "--down")), "run_started"))
+	if err == nil {
+		err = json.Unmarshal(said, &run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Python = "python3" // whichever the machines of the job have
+	if _, err := plan.Taken(run); err != nil {
+		t.Error(err)
+	}
+	if out := p.stored(); !strings.Contains(out, "of 2 nodes\n") {
+		t.Errorf("the log is\n%s", out)
+	}
 }
 
 // The same script as a job and on nodes of this machine: the same events, the
