@@ -63,24 +63,31 @@ func afterTheLastAnswer(t *testing.T) time.Duration {
 	return took
 }
 
-// What a plan needs to know of AWS is remembered for a while.
-func TestAPlanIsThereAtOnceWhenWhatAWSOffersIsRemembered(t *testing.T) {
+// What a plan needs to know of AWS's offers is remembered for a while. How long a plan
+// takes then is a matter of BenchmarkWarmOffers and
+// BenchmarkWarmChoose (cloud/ec2/catalog).
+func TestAPlanAsksAWSOnceForWhatItOffers(t *testing.T) {
 	long(t)
 	b := newBench(t, fakeaws.Options{})
 	b.profile(4, quiet)
-	var took []time.Duration
-	for range 6 {
-		began := time.Now()
+	asked := func() map[string]int {
+		b.aws.Forget()
 		r := b.run("plan", "--json")
-		took = append(took, time.Since(began))
 		if r.code != 0 {
 			t.Fatal(r)
 		}
 		r.says(t, "g5.xlarge", `"price_per_hour":4.1`)
+		n := map[string]int{}
+		for _, c := range b.aws.Calls() {
+			n[c.Action]++
+		}
+		return n
 	}
-	warm := slices.Sorted(slices.Values(took[1:]))
-	t.Logf("a whole dlwb plan: cold %.2f s, warm %.2f to %.2f s (median %.2f s)", took[0].Seconds(), warm[0].Seconds(), warm[4].Seconds(), warm[2].Seconds())
-	if warm[2] > time.Second {
-		t.Errorf("a plan with a warm cache takes %s, want 1 s at most", warm[2])
+	cold, warm := asked(), asked()
+	for _, action := range []string{"DescribeAvailabilityZones", "DescribeInstanceTypeOfferings", "DescribeInstanceTypes",
+		"DescribeSpotPriceHistory", "GetParametersByPath", "GetProducts", "GetServiceQuota"} {
+		if cold[action] == 0 || warm[action] > 0 {
+			t.Errorf("%s: %d times at first, %d times then", action, cold[action], warm[action])
+		}
 	}
 }
