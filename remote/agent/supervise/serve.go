@@ -5,7 +5,6 @@ package supervise
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -97,24 +96,31 @@ func (s *supervisor) failing() bool {
 	return s.lost
 }
 
-// hold keeps the end of a rank that its launcher may start again.
+// heldEnd is the end of a rank that its launcher may start again.
+type heldEnd struct {
+	number string
+	exit   runs.Exit
+}
+
+// hold keeps such an end, behind those that came before.
 func (s *supervisor) hold(number string, exit runs.Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held == nil {
-		s.held = map[string]runs.Exit{}
-	}
-	s.held[number] = exit
+	s.held = append(s.held, heldEnd{number, exit})
 }
 
 // again: a rank whose end was held is started anew.
 func (s *supervisor) again(number string) {
 	s.mu.Lock()
-	exit, held := s.held[number]
-	delete(s.held, number)
+	i := slices.IndexFunc(s.held, func(h heldEnd) bool { return h.number == number })
+	var was heldEnd
+	if i >= 0 {
+		was = s.held[i]
+		s.held = slices.Delete(s.held, i, i+1)
+	}
 	s.mu.Unlock()
-	if held {
-		_ = s.run.Say("rank %s restarted %s", number, exit)
+	if i >= 0 {
+		_ = s.run.Say("rank %s restarted %s", number, was.exit)
 	}
 }
 
@@ -125,10 +131,10 @@ func (s *supervisor) tellHeld(launcher runs.Exit) {
 	held := s.held
 	s.held = nil
 	s.mu.Unlock()
-	for _, number := range slices.Sorted(maps.Keys(held)) {
-		_ = s.run.Say("rank %s ended %s", number, held[number])
+	for _, h := range held {
+		_ = s.run.Say("rank %s ended %s", h.number, h.exit)
 		if launcher.Code != 0 {
-			s.ended(event{who: "rank " + number, exit: held[number]})
+			s.ended(event{who: "rank " + h.number, exit: h.exit})
 		}
 	}
 }

@@ -148,6 +148,8 @@ func TestARankThatIsStartedAgainHasNotFailed(t *testing.T) {
 	for _, c := range []struct{ name, launcher, want string }{
 		{"the second time it is good", rank + rank, "0 -"},
 		{"never", rank + rank + "exit 1", "9 -"},
+		// What its launcher ends then has a smaller number, and is not at fault.
+		{"never, and others are ended", rank + rank + `RANK=0 sh ~/.dlwb/bin/rank "$DLWB_RUN_DIR" sh -c 'kill $$'; exit 1`, "9 -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

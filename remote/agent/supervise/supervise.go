@@ -39,11 +39,11 @@ type supervisor struct {
 
 	mu       sync.Mutex
 	logs     map[string]*logs.Log
-	pids     map[int]bool         // of the programs of ranks
-	late     []event              // of ranks that ended when nobody took events any more
-	held     map[string]runs.Exit // ends of ranks that may be started again
-	lost     bool                 // a process has failed
-	sweeping time.Time            // since when what is left behind is being ended
+	pids     map[int]bool // of the programs of ranks
+	late     []event      // of ranks that ended when nobody took events any more
+	held     []heldEnd    // in the order in which they came
+	lost     bool         // a process has failed
+	sweeping time.Time    // since when what is left behind is being ended
 
 	live     int // processes that we wait for
 	helpers  int // those that serve them
