@@ -31,7 +31,11 @@ func torchrun(l layout) [][]Proc {
 			// lives apart by how often an agent has started its ranks again, which
 			// differs between agents: the ranks of a second life would find the
 			// addresses of the first.
-			procs[0].Env = append(procs[0].Env, unset([]string{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"}, l.job.Env)...)
+			procs[0].Env = append(procs[0].Env, unset([]string{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1",
+				// Else the ranks get the host's name as MASTER_ADDR, which the other
+				// nodes may not resolve. It is --local_addr, which PyTorch before 2.0
+				// does not know and would refuse.
+				"PET_LOCAL_ADDR=" + l.nodes[i].Host}, l.job.Env)...)
 		}
 	}
 	return plan
@@ -100,8 +104,5 @@ func (l layout) meeting(node int) []string {
 		"--rdzv_endpoint=" + joinHostPort(l.nodes[0].Host, l.port), "--rdzv_id=" + l.job.Run,
 		// Only the first node opens the store. Else each agent finds that out by
 		// its host's name, which two nodes may share.
-		"--rdzv_conf=is_host=" + strconv.FormatBool(node == 0),
-		// Else the ranks get the host's name as MASTER_ADDR, which the other
-		// nodes may not resolve.
-		"--local_addr=" + l.nodes[node].Host}
+		"--rdzv_conf=is_host=" + strconv.FormatBool(node == 0)}
 }
