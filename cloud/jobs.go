@@ -152,6 +152,9 @@ type Job struct {
 	Files []JobFile
 	Ports int
 	Leads bool
+	// Restarts says that a launcher starts ranks again that have failed: its own end
+	// counts. Where the provider Serves, too.
+	Restarts bool
 	// Keep are the paths below the code's directory of replica 0 that hold results.
 	Keep []string
 	// Dir, Results, Grace and LogMost are those of its parts; of providers that

@@ -76,6 +76,7 @@ type Part struct {
 	// here. They tell each other on the disk that they share.
 	Others     []string
 	Led, Leads bool
+	Restarts   bool // its launcher starts ranks again that have failed
 }
 
 // Records are the logs and the status of a part, as they lie on the disk. What

@@ -290,7 +290,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	work := cloud.Job{Run: id, Trial: d.trial != nil, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
 	work.Procs, work.Ranks = planning.Parts(made)
-	work.Files, work.Ports, work.Leads = planning.Files(made), made.Ports, made.Leads
+	work.Files, work.Ports, work.Leads, work.Restarts = planning.Files(made), made.Ports, made.Leads, made.Restarts
 	return work, nil
 }
 

@@ -172,11 +172,12 @@ type Traits struct {
 	// KeptInS3: so is what it writes to its place in results.s3, where the profile names
 	// one: its containers write there themselves, at the address in DLWB_OUTPUT.
 	KeptInS3 bool
-	// RanksOnly: its jobs have ranks, and nothing beside them: no processes and files
-	// that an engine needs besides, unless it Serves, no launcher that starts ranks again,
-	// and no container that dlwb starts.
+	// RanksOnly: its jobs have ranks, and nothing beside them: no container that dlwb
+	// starts, and, unless it Serves, no processes and files that an engine needs besides,
+	// and no launcher that starts ranks again.
 	RanksOnly bool
-	// Serves: its jobs have the processes and files that an engine needs beside its ranks.
+	// Serves: its jobs have the processes and files that an engine needs beside its ranks,
+	// and launchers that start ranks again.
 	Serves bool
 	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
 	Deadline bool

@@ -122,7 +122,7 @@ func partOfJob(j cloud.Job, replica int, home string) (part cloud.Part, err erro
 	id := partOf(j.Run, replica)
 	own := strings.NewReplacer("~/.dlwb/runs/"+j.Run, "~/.dlwb/runs/"+id)
 	gpus := about.Own[options.Machines](j.Spec.Own).GPUs
-	part = cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
+	part = cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost, Restarts: j.Restarts}
 	leads(j, replica, &part)
 	for _, proc := range j.Procs {
 		if proc.Replica != replica {

@@ -64,6 +64,51 @@ func torchrun(t *testing.T, d *desk) {
 	d.clean()
 }
 
+const fallsOnce = `import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
+if rank == 3 and not os.path.exists("fell"):
+    open("fell", "x").close()
+    sys.exit("the first life ends here")
+sum = torch.ones(1)
+dist.all_reduce(sum)
+print("rank", rank, "sum", int(sum), "restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+dist.destroy_process_group()
+`
+
+// Its agents start the ranks again, all of them, and no job is handed in for that.
+func torchrunAgain(t *testing.T, d *desk) {
+	if exec.Command("/usr/bin/python3", "-c", "import torch").Run() != nil {
+		leaveOut(t, "python3-torch is not installed; make test-slurm installs it on Debian and Ubuntu")
+	}
+	before := lastJob()
+	d.write("train.py", fallsOnce)
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 2", "engine: torchrun, restarts: 2, command: train.py")
+	out := d.must("run", "--plain")
+	var all string // its agents deal out the ranks in an order of their own
+	for place := range 4 {
+		all += d.stored(place)
+	}
+	for rank := range 4 {
+		if !strings.Contains(all, fmt.Sprintf("rank %d sum 4 restarts 1\n", rank)) {
+			t.Errorf("rank %d is not through", rank)
+		}
+	}
+	if strings.Count(all, "the first life ends here") != 1 {
+		t.Errorf("one rank failed once:\n%s", all)
+	}
+	if handed := jobsSince(before); handed != 1 {
+		t.Errorf("%d jobs were handed in\n%s", handed, out)
+	}
+	d.clean()
+	d.write("train.py", strings.Replace(fallsOnce, ` and not os.path.exists("fell")`, "", 1))
+	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "the first life ends here") {
+		t.Errorf("a rank that fails each time: %v\n%s", err, out)
+	}
+	d.clean()
+}
+
 // Each is a sentence, within ten seconds, and nothing is handed in.
 func preflight(t *testing.T, d *desk) {
 	before := lastJob()

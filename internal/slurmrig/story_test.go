@@ -280,6 +280,7 @@ func TestJobsOfARealSlurm(t *testing.T) {
 	}{
 		{"the same as on nodes", sameStory},
 		{"torchrun trains over all nodes", torchrun},
+		{"torchrun starts its ranks again", torchrunAgain},
 		{"what stands in the way is said before", preflight},
 		{"what can be had", offered},
 		{"its nodes are entered, and its results come home", entered},

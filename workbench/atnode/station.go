@@ -56,7 +56,7 @@ func (s *Station) Agent(ctx context.Context, dir string) (string, error) {
 
 // Hold prepares a part.
 func (s *Station) Hold(ctx context.Context, p cloud.Part) error {
-	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost, Beside: p.Others, Led: p.Led, Leads: p.Leads}
+	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost, Beside: p.Others, Led: p.Led, Leads: p.Leads, Restarts: p.Restarts}
 	for _, proc := range p.Procs {
 		started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Again: proc.Again, Log: proc.Log, Helper: proc.Helper}
 		if a := proc.After; a != nil {

@@ -52,7 +52,7 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 func MoreThanRanks(provider string, made engine.Plan) (why, next string) {
 	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
 	switch {
-	case made.Restarts:
+	case made.Restarts && !traits(provider).Serves:
 		return fmt.Sprintf("run.restarts has engine %s start ranks again, and in jobs of this provider nothing does", made.Engine), "leave out run.restarts"
 	case traits(provider).Serves || slices.Contains(providers.Named(provider).Carries, made.Engine):
 		return "", ""

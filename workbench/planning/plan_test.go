@@ -149,16 +149,22 @@ func TestThePlanOfAJobSaysWhatIsNotCarried(t *testing.T) {
 
 // Whoever reads why a job can't restart its ranks is not told to take another engine.
 func TestThePlanOfAJobSaysThatNothingStartsRanksAgain(t *testing.T) {
-	p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: slurm\nmachines: {login: hpc, count: 2}\nrun: {engine: torchrun, restarts: 2, command: train.py}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := notCarried(p, made); len(found) != 1 || found[0].OK || !strings.Contains(found[0].Text, "run.restarts") || found[0].Next != "leave out run.restarts" {
-		t.Errorf("%+v", found)
+	for machines, carried := range map[string]bool{
+		"provider: slurm\nmachines: {login: hpc, count: 2}":              true,
+		"provider: kubernetes\nmachines: {image: lab/train:1, count: 2}": false,
+	} {
+		p, err := profiles.Parse("dlwb.yaml", []byte("name: x\n"+machines+"\nrun: {engine: torchrun, restarts: 2, command: train.py}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := notCarried(p, made)
+		if carried && len(found) > 0 || !carried && (len(found) != 1 || found[0].OK || !strings.Contains(found[0].Text, "run.restarts") || found[0].Next != "leave out run.restarts") {
+			t.Errorf("%s: %+v", machines, found)
+		}
 	}
 }
 
