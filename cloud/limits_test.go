@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -28,6 +29,29 @@ func TestTheLimitThatIsReachedFirstEndsMachines(t *testing.T) {
 	} {
 		if got := LatestEnd(c.budget, c.lifetime, c.most); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// The budget pays for the machines and for the time that they are kept behind it.
+func TestTheBudgetPaysForMachinesThatAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget float64
+		keep   time.Duration
+		want   time.Duration // 0: it is refused
+	}{
+		"no budget":       {0, time.Hour, 12 * time.Hour},
+		"the job alone":   {2, 0, 2 * time.Hour},
+		"and its pool":    {2, 30 * time.Minute, 90 * time.Minute},
+		"the pool alone":  {0.5, 30 * time.Minute, 0},
+		"a minute":        {1.0 / 60, 0, time.Minute},
+		"half of one":     {0.5 / 60, 0, 0},
+		"more than asked": {99, time.Hour, 12 * time.Hour},
+	} {
+		got, err := PaidFor(Spec{Lifetime: 12 * time.Hour, Budget: c.budget}, 1, c.keep, 28*24*time.Hour)
+		unpaid := new(Unpaid)
+		if (c.want == 0) != errors.As(err, &unpaid) || got != c.want {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }

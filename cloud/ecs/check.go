@@ -140,7 +140,7 @@ func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	for part, instance := range map[string]string{head: c.own.Head, worker: c.spec.Instance} {
 		c.prices[part] = c.price(ctx, instance)
 	}
-	limit, err := limitOf(c.spec, total(c.prices, c.spec.Count))
+	limit, err := cloud.PaidFor(c.spec, total(c.prices, c.spec.Count), 0, longest)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("limits", err, "")}
 	}

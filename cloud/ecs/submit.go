@@ -104,7 +104,7 @@ func (p *Provider) maker(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		m.ends = made.Ends
 		return m, nil
 	}
-	limit, err := limitOf(spec, m.perHour())
+	limit, err := cloud.PaidFor(spec, m.perHour(), 0, longest)
 	m.ends = time.Now().Add(limit).Truncate(time.Second)
 	return m, err
 }
@@ -147,26 +147,6 @@ func (m *maker) sameAs() (*detail, error) {
 
 // longest is how long machines may be there at most.
 const longest = 28 * 24 * time.Hour
-
-// limitOf is how long the machines may be there: their lifetime, or what the budget
-// pays for.
-func limitOf(spec cloud.Spec, perHour float64) (time.Duration, error) {
-	limit := spec.Lifetime
-	if limit <= 0 {
-		limit = 24 * time.Hour
-	}
-	if spec.Budget > 0 {
-		if perHour <= 0 {
-			return 0, &plainError{fmt.Sprintf("limits.budget can't be held: the price of %s is not known", spec.Instance),
-				"leave limits.budget out and set limits.lifetime; or let dlwb read the price list (pricing:GetProducts)"}
-		}
-		limit = min(limit, cloud.LatestEnd(spec.Budget, limit, perHour).After)
-	}
-	if limit > longest {
-		return 0, &plainError{"machines of this provider have 28 days at most, and limits.lifetime is " + units.Duration(limit), "limits.lifetime: 672h"}
-	}
-	return max(limit, time.Minute), nil
-}
 
 // rayCluster makes all of the cluster, in the order in which each part needs those
 // before it, and waits until Ray is whole.

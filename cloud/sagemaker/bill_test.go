@@ -101,29 +101,6 @@ func TestAQuotaOfWhichNothingIsCertainIsNoWordForRoom(t *testing.T) {
 	}
 }
 
-// The budget pays for the job and for the machines that stay behind it.
-func TestTheBudgetPaysForMachinesThatAreKept(t *testing.T) {
-	for name, c := range map[string]struct {
-		budget float64
-		keep   time.Duration
-		want   time.Duration // 0: it is refused
-	}{
-		"no budget":       {0, time.Hour, 12 * time.Hour},
-		"the job alone":   {2, 0, 2 * time.Hour},
-		"and its pool":    {2, 30 * time.Minute, 90 * time.Minute},
-		"the pool alone":  {0.5, 30 * time.Minute, 0},
-		"a minute":        {1.0 / 60, 0, time.Minute},
-		"half of one":     {0.5 / 60, 0, 0},
-		"more than asked": {99, time.Hour, 12 * time.Hour},
-	} {
-		got, err := limitOf(cloud.Spec{Lifetime: 12 * time.Hour, Budget: c.budget}, c.keep, 1)
-		unpaid := new(cloud.Unpaid)
-		if (c.want == 0) != errors.As(err, &unpaid) || got != c.want {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-}
-
 // The trials of a sweep would go on from each other's checkpoints.
 func TestATrialHasAPlaceOfItsOwnForItsCheckpoints(t *testing.T) {
 	for trial, want := range map[bool]string{false: "s3://ml-lab/ckpt/", true: "s3://ml-lab/ckpt/run-7"} {

@@ -305,7 +305,7 @@ func (c *check) checkSweep() []cloud.Finding {
 	}
 	part := c.spec
 	part.Budget /= float64(part.Trials)
-	limit, err := limitOf(part, c.m.Keep(), c.perHour)
+	limit, err := cloud.PaidFor(part, c.perHour, c.m.Keep(), longest)
 	if err != nil {
 		return []cloud.Finding{cloud.Warning("sweep", "each trial has an even part of limits.budget: "+err.Error(), "raise limits.budget, or fewer trials")}
 	}
@@ -315,7 +315,7 @@ func (c *check) checkSweep() []cloud.Finding {
 // checkPrice looks what the job costs, and how long that may go on.
 func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	c.perHour = c.price(ctx, c.spec.Instance).PerHour * float64(c.spec.Count)
-	limit, err := limitOf(c.spec, c.m.Keep(), c.perHour)
+	limit, err := cloud.PaidFor(c.spec, c.perHour, c.m.Keep(), longest)
 	switch {
 	case err != nil:
 		return []cloud.Finding{cloud.FromError("price", err, "")}
@@ -337,7 +337,7 @@ func (c *check) money(out *cloud.Preflight) {
 
 // text is what would be asked of SageMaker, and the policy that the role needs.
 func (c *check) text(out *cloud.Preflight) {
-	limit, err := limitOf(c.spec, c.m.Keep(), c.perHour)
+	limit, err := cloud.PaidFor(c.spec, c.perHour, c.m.Keep(), longest)
 	if err != nil || c.image == "" {
 		return
 	}

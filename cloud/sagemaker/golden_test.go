@@ -73,7 +73,7 @@ func (x example) asked(t *testing.T) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit, err := limitOf(spec, 0, 0)
+	limit, err := cloud.PaidFor(spec, 0, 0, longest)
 	if err != nil {
 		t.Fatal(err)
 	}

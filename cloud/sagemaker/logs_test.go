@@ -247,7 +247,7 @@ func TestThePreflightSaysWhatStandsInTheWay(t *testing.T) {
 		"type":      {func(s *cloud.Spec, _ *options.Machines) { s.Instance = "g5.xlarge" }, "that of SageMaker has ml. in front"},
 		"wait":      {func(s *cloud.Spec, m *options.Machines) { s.Spot, m.MaxWait = true, "30m" }, "machines.max_wait is 30m and the job may run for 1h"},
 		"warm spot": {func(s *cloud.Spec, m *options.Machines) { s.Spot, m.KeepAlive = true, "30m" }, "spot machines are not kept"},
-		"long":      {func(s *cloud.Spec, _ *options.Machines) { s.Lifetime = 30 * 24 * time.Hour }, "28 days at most"},
+		"long":      {func(s *cloud.Spec, _ *options.Machines) { s.Lifetime = 30 * 24 * time.Hour }, "this provider gives 28d at most"},
 		"budget":    {func(s *cloud.Spec, _ *options.Machines) { s.Budget, s.Instance = 5, "ml.p4d.24xlarge" }, "limits.budget can't be held"},
 	} {
 		t.Run(name, func(t *testing.T) {

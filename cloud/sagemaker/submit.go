@@ -92,7 +92,7 @@ func (s *submission) prepare(ctx context.Context, name string, made, code *cloud
 	if err != nil {
 		return err
 	}
-	if s.settings.limit, err = limitOf(spec, m.Keep(), s.ref.PerHour); err != nil {
+	if s.settings.limit, err = cloud.PaidFor(spec, s.ref.PerHour, m.Keep(), longest); err != nil {
 		return err
 	}
 	if m.Estimator != "" {

@@ -179,3 +179,17 @@ func made(p *project) (order []int) {
 	}
 	return []int{last["CreateAutoScalingGroup"], last["PutScheduledUpdateGroupAction"], last["UpdateAutoScalingGroup"]}
 }
+
+// A budget that is spent before a machine is ready makes none.
+func TestABudgetThatPaysForNothingMakesNoMachines(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "limits: {budget: 0.001 usd}\n")
+	for _, command := range []string{"plan", "run"} {
+		if out, err := p.Try(command, "--plain"); command == "run" && err == nil || !strings.Contains(out, "pays for less than a minute at") || !strings.Contains(out, "raise limits.budget") {
+			t.Errorf("dlwb %s: %v\n%s", command, err, out)
+		}
+	}
+	_, _ = p.Try("down", "jobs", "--plain")
+	p.clean()
+}

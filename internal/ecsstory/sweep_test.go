@@ -12,27 +12,17 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// searching writes a profile with a sweep of three trials on two machines.
+// searching has a sweep of three trials on two machines.
 func (p *project) searching(more string) {
 	p.T.Helper()
-	p.Write("train.py", `import argparse, time
-a = argparse.ArgumentParser()
-a.add_argument("--lr", type=float)
-lr = a.parse_args().lr
-for i in range(1, 11):
-    print(f"step {i} loss {lr + 1 / i:.4f}", flush=True)
-    time.sleep(0.05)
-`)
-	p.Write("dlwb.yaml", "name: jobs\nprovider: ecs\n"+executing+"run: {engine: plain, command: train.py}\nsweep: {parameters: {lr: [0.3, 0.2, 0.1]}, metric: loss"+more+"}\n")
-	p.Trust("dlwb.yaml")
+	p.Search("provider: ecs\n"+executing+"run: {engine: plain, command: train.py}\n", "parameters: {lr: [0.3, 0.2, 0.1]}"+more, 10, "0.05")
 }
 
 // through looks whether all trials are done.
 func (p *project) through() {
 	p.T.Helper()
-	var b struct{ Done, Failed, Best int }
-	if err := json.Unmarshal([]byte(p.Must("sweep", "--show", "--json")), &b); err != nil || b.Done != 3 || b.Failed != 0 || b.Best != 3 {
-		p.T.Errorf("%v, %+v", err, b)
+	if b := p.Board(); b.Done != 3 || b.Failed != 0 || b.Best != 3 {
+		p.T.Errorf("%+v", b)
 	}
 }
 

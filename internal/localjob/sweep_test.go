@@ -4,7 +4,6 @@ package localjob
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,40 +13,11 @@ import (
 	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
-// board is what dlwb sweep --show --json says.
-type board struct {
-	Trials, Done, Early, Failed, Running int
-	Best                                 int
-	Rows                                 []struct {
-		Trial int
-		Run   string
-		State string
-	}
-}
-
-func (p *project) board() (b board) {
-	p.T.Helper()
-	if err := json.Unmarshal([]byte(p.Must("sweep", "--show", "--json")), &b); err != nil {
-		p.T.Fatal(err)
-	}
-	return b
-}
-
-// searching writes a profile with a sweep of six trials, the loss of which is the
-// better the lower their rate.
+// searching has a sweep over so many rates.
 func (p *project) searching(steps int, rates, more string) {
 	p.T.Helper()
-	p.Write("train.py", fmt.Sprintf(`import argparse, time
-a = argparse.ArgumentParser()
-a.add_argument("--lr", type=float)
-lr = a.parse_args().lr
-for i in range(1, %d):
-    print(f"step {i} loss {lr + 1 / i:.4f}", flush=True)
-    time.sleep(0.1 if lr < 1 else 0.5) # what is to be ended early gives time for that
-`, steps+1))
-	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, procs_per_node: 1, command: train.py}\n"+
-		"sweep: {parameters: {lr: ["+rates+"]}, metric: loss, "+more+"}\n")
-	p.Trust("dlwb.yaml")
+	p.Search("provider: local-job\nmachines: {count: 2}\nrun: {engine: plain, procs_per_node: 1, command: train.py}\n",
+		"parameters: {lr: ["+rates+"]}, "+more, steps, "0.1 if lr < 1 else 0.5") // what is to be ended early gives time for that
 }
 
 func TestTheTrialsOfASweepAreJobs(t *testing.T) {
@@ -74,7 +44,7 @@ func trialsAreJobs(t *testing.T, p *project) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.Await("two trials are through", func() bool { return p.board().Done >= 2 })
+	p.Await("two trials are through", func() bool { return p.Board().Done >= 2 })
 	_ = first.Process.Kill()
 	_ = first.Wait()
 	most := 0.0
@@ -87,9 +57,9 @@ func trialsAreJobs(t *testing.T, p *project) {
 	if most != 2 {
 		t.Errorf("%v trials ran at once, not 2", most)
 	}
-	begun := p.board()
+	begun := p.Board()
 	events := jobstory.Said(t, p.Must("sweep", "--json", "--down"))
-	b := p.board()
+	b := p.Board()
 	if b.Trials != 6 || b.Done != 6 || b.Best != 6 {
 		t.Fatalf("%+v", b)
 	}
@@ -113,7 +83,7 @@ func trialsAreJobs(t *testing.T, p *project) {
 func trialEndedEarly(t *testing.T, p *project) {
 	p.searching(60, "0.1, 0.2, 0.3, 4, 5, 6", "parallel: 3, stop: median, warmup: 5")
 	p.Must("sweep", "--json")
-	b := p.board()
+	b := p.Board()
 	if b.Trials != 6 || b.Done+b.Early != 6 || b.Early == 0 || b.Best != 1 {
 		t.Errorf("%+v", b)
 	}
@@ -129,7 +99,7 @@ func downEndsTrials(t *testing.T, p *project) {
 	if err := sweep.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.Await("three trials run", func() bool { return p.board().Running == 3 })
+	p.Await("three trials run", func() bool { return p.Board().Running == 3 })
 	_ = sweep.Process.Kill()
 	_ = sweep.Wait()
 	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
@@ -172,13 +142,13 @@ func trialsAreInterrupted(t *testing.T, p *project) {
 	if err := interrupted.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.Await("a trial is through, and others are not", func() bool { b := p.board(); return b.Done >= 1 && b.Running > 0 })
+	p.Await("a trial is through, and others are not", func() bool { b := p.Board(); return b.Done >= 1 && b.Running > 0 })
 	_ = interrupted.Process.Signal(os.Interrupt)
 	if err := interrupted.Wait(); err == nil || !strings.Contains(said.String(), "dlwb sweep goes on with them") {
 		t.Errorf("%v:\n%s", err, said.String())
 	}
 	p.Must("sweep", "--json")
-	b := p.board()
+	b := p.Board()
 	if b.Trials != 3 || b.Done != 3 || b.Best != 3 {
 		t.Errorf("%+v", b)
 	}

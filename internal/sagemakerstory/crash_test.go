@@ -4,8 +4,6 @@ package sagemakerstory
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -57,17 +55,11 @@ func killedAt(t *testing.T, nth int, after bool) {
 		})
 	}
 	cmd := p.Command("run", "--plain", "--down")
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	pid.Store(int64(cmd.Process.Pid))
-	err = cmd.Wait()
+	err := cmd.Wait()
 	pid.Store(0)
 	if err == nil {
 		t.Logf("it was through before call %d", nth)
