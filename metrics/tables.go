@@ -217,15 +217,7 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) != len(guess) || len(got) == 0 {
 		return
 	}
-	counts := 0
-	if grid.IsClock(got[0]) {
-		counts = 1
-	}
-	if i := slices.IndexFunc(guess, isGlobal); i > 0 && grid.IsNumber(got[0]) {
-		counts = i
-	} else if i = slices.IndexFunc(guess, isCount); i > 0 && grid.IsMoment(got[0]) {
-		counts = i
-	}
+	counts := countsIn(guess, got[0])
 	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
 			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
@@ -274,6 +266,18 @@ func (t *tables) proven(line string, names understood) {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// countsIn is the column that counts, by the names and the first cell of a row.
+func countsIn(names []string, first string) int {
+	if i := slices.IndexFunc(names, isGlobal); i > 0 && grid.IsNumber(first) {
+		return i
+	} else if i = slices.IndexFunc(names, isCount); i > 0 && grid.IsMoment(first) {
+		return i
+	} else if grid.IsClock(first) {
+		return 1
+	}
+	return 0
 }
 
 // isCount reports whether a column is called as what counts is, one or many: number_of_trees.
