@@ -199,6 +199,26 @@ func (d *desk) framework(venv, script string) (python string) {
 	return python
 }
 
+// requeued runs a job that is put back into the queue once, and ends well.
+func (d *desk) requeued() {
+	d.t.Helper()
+	wait := d.started()
+	d.requeue()
+	if word, cause, _ := verdict(d.t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
+		d.t.Errorf("%s: %s", word, cause)
+	}
+}
+
+// anew starts it once more, up to where it waits, when nothing of the last time goes on.
+func (d *desk) anew() (wait func() string) {
+	d.t.Helper()
+	d.gone()
+	if err := os.Remove(d.until()); err != nil {
+		d.t.Fatal(err)
+	}
+	return d.started()
+}
+
 const rayTrains = `import os, sys, time, ray
 ray.init()
 print("words", sys.argv[1:], "nodes", len([n for n in ray.nodes() if n["Alive"]]), flush=True)
@@ -215,19 +235,11 @@ func rayAgain(t *testing.T, d *desk) {
 	python := d.framework("torch", "ray_sum.py")
 	d.write("train.py", rayTrains)
 	d.profile("slurm", "count: 2, partition: gpu", "engine: ray, command: train.py "+d.until()+", resume: --resume two}\nenvironment: {python: "+python)
-	wait := d.started()
-	d.requeue()
-	if word, cause, _ := verdict(t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
-		t.Errorf("%s: %s", word, cause)
-	}
+	d.requeued()
 	if log := d.stored(0); strings.Count(log, "nodes 2\n") != 2 || !strings.Contains(log, "'--resume', 'two'] nodes 2\n") {
 		t.Errorf("the driver says\n%s", log)
 	}
-	d.gone()
-	if err := os.Remove(d.until()); err != nil {
-		t.Fatal(err)
-	}
-	wait = d.started()
+	wait := d.anew()
 	if err := syscall.Kill(d.raylet("node1"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -255,21 +267,13 @@ func mpiAgain(t *testing.T, d *desk) {
 	python := d.framework("jax", "mpi_sum.py")
 	d.write("train.py", mpiTrains)
 	d.profile("slurm", "count: 2, partition: gpu", "engine: mpi, procs_per_node: 2, command: train.py "+d.until()+", resume: --resume two}\nenvironment: {python: "+python)
-	wait := d.started()
-	d.requeue()
-	if word, cause, _ := verdict(t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
-		t.Errorf("%s: %s", word, cause)
-	}
+	d.requeued()
 	for rank := range 4 {
 		if log := d.stored(rank); strings.Count(log, "of 4\n") != 2 || !strings.Contains(log, "'--resume', 'two'] of 4\n") {
 			t.Errorf("rank %d says\n%s", rank, log)
 		}
 	}
-	d.gone()
-	if err := os.Remove(d.until()); err != nil {
-		t.Fatal(err)
-	}
-	wait = d.started()
+	wait := d.anew()
 	pid, _ := strconv.Atoi(d.wrote("pid-of-3"))
 	if err := syscall.Kill(d.outside(pid, "OMPI_COMM_WORLD_RANK=3\x00"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -364,4 +368,21 @@ func realFrameworks(t *testing.T, d *desk) {
 			d.clean()
 		})
 	}
+}
+
+// TensorFlow's own servers wait for work for ever, and are ended when the chief has.
+func realServers(t *testing.T, d *desk) {
+	python := d.framework("tensorflow", "tensorflow_servers.py")
+	d.profile("slurm", "count: 3, partition: gpu", "engine: tensorflow, parameter_servers: 1, env: {DONE: "+d.home+"/done}, command: train.py}\nenvironment: {python: "+python)
+	out, err := d.try("run", "--json")
+	if word, cause, _ := verdict(t, out); err != nil || word != "succeeded" {
+		t.Errorf("%v, %s: %s\n%s", err, word, cause, out)
+	}
+	for rank, want := range []string{"total 10 on /job:ps/", "worker 0 of ", "ps 0 of "} {
+		if log := d.stored(rank); !strings.Contains(log, want) {
+			t.Errorf("rank %d says\n%s", rank, log)
+		}
+	}
+	d.gone()
+	d.clean()
 }

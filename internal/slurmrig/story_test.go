@@ -289,6 +289,7 @@ func TestJobsOfARealSlurm(t *testing.T) {
 		{"one fails where others serve", servedAndFailing},
 		{"those that serve begin again with the job", servedAndRequeued},
 		{"real frameworks that need more than ranks", realFrameworks},
+		{"real parameter servers", realServers},
 		{"a real Ray begins again, and loses a part", rayAgain},
 		{"a real MPI begins again, and loses a rank", mpiAgain},
 		{"stopped, and cancelled by somebody else", cancelled},
