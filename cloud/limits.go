@@ -63,7 +63,7 @@ func PaidFor(spec Spec, perHour float64, kept, most time.Duration) (time.Duratio
 		limit = min(limit, paid)
 	}
 	if limit > most {
-		return 0, &advisedError{fmt.Sprintf("limits.lifetime is %s, and this provider gives %s at most", units.Duration(limit), units.Duration(most)), fmt.Sprintf("limits.lifetime: %dh", int(most.Hours()))}
+		return 0, &advisedError{fmt.Sprintf("limits.lifetime is %s, and this provider gives %s at most", units.Duration(limit), units.Duration(most)), "limits.lifetime: " + units.Duration(most)}
 	}
 	return max(limit.Truncate(time.Second), leastPaid), nil
 }
@@ -71,7 +71,7 @@ func PaidFor(spec Spec, perHour float64, kept, most time.Duration) (time.Duratio
 func unpaid(budget, perHour float64, kept time.Duration) error {
 	text := fmt.Sprintf("limits.budget: %s pays for less than a minute at %s", units.USD(budget), units.PerHour(perHour))
 	if kept > 0 {
-		text += ", and the " + units.Duration(kept) + " of machines.keep_alive behind it"
+		text += ", and the " + units.Duration(kept) + " for which the machines are kept behind it"
 	}
 	return &Unpaid{&advisedError{text, "raise limits.budget"}}
 }
