@@ -72,3 +72,22 @@ func TestATerminalGetsNoBytesAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// A terminal of which nothing is known gets lines, also where there would be a screen.
+func TestATerminalOfWhichNothingIsKnownGetsLines(t *testing.T) {
+	b := newBed(t)
+	b.profile("print('step 1 loss: 0.5')\n", "")
+	b.env = append(b.env, "TERM=")
+	x := b.onTerminal(100, 30, "run", "--down")
+	if code := x.exit(); code != 0 || !strings.Contains(x.shown.String(), "run succeeded") || strings.Contains(x.shown.String(), "\x1b") {
+		t.Errorf("exit code %d\n%q", code, x.shown)
+	}
+}
+
+func TestThePlanNamesAVariableThatLooksWrittenForAShell(t *testing.T) {
+	b := newBed(t)
+	b.profile("print(1)\n", "  env: {OUT: $HOME/out}\n")
+	if r := b.run("plan"); r.code != 0 || !strings.Contains(r.stdout, "run.env.OUT is $HOME/out as it stands") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
