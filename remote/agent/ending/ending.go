@@ -29,8 +29,12 @@ const (
 	stormLimit = 30 * time.Second
 	// gpuLimit is how long a GPU's memory is waited for.
 	gpuLimit = 5 * time.Second
-	// lookEvery is the pause between two looks at what is still there.
+	// lookEvery is the least pause between two looks at what is still there, lookMost the
+	// longest where a look is cheap. A look reads the environment of every process of
+	// the machine: who waits for a long grace must not take the processor from the
+	// training, which saves its checkpoint then.
 	lookEvery = 20 * time.Millisecond
+	lookMost  = 500 * time.Millisecond
 	// freezes is how often in a row what is new is stopped before all is killed.
 	freezes = 10
 )
@@ -167,15 +171,23 @@ func signal(sig syscall.Signal, to []proc.Process) {
 }
 
 // untilGone looks until none of a kind is left; false when the time is over
-// first.
+// first. It looks again when one has ended, and else the less often, the longer it
+// waits and the more a look takes.
 func (s *sweep) untilGone(limit time.Duration, kind func() []proc.Process, each func()) bool {
-	for end := time.Now().Add(limit); len(kind()) > 0; {
-		if !time.Now().Before(end) {
+	var look time.Duration
+	for began := time.Now(); len(kind()) > 0; {
+		waited := time.Since(began)
+		if waited >= limit {
 			return false
 		}
-		time.Sleep(lookEvery)
+		least := max(lookEvery, look)
+		most := max(min(waited/4, lookMost), 9*look, least)
+		time.Sleep(least)
+		proc.AwaitEnd(kind(), min(most-least, limit-time.Since(began)))
+		looks := time.Now()
 		s.look()
 		each()
+		look = time.Since(looks)
 	}
 	return true
 }

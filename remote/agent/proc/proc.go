@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -156,6 +157,33 @@ func Prints(pid int) []string {
 		}
 	}
 	return to
+}
+
+// AwaitEnd waits until one of some processes has ended, at most for a time. The kernel
+// tells it, so nothing is looked at meanwhile. What a kernel without pidfds (before
+// Linux 5.3) can't tell, or one that is asked for too many, goes unseen until then.
+func AwaitEnd(some []Process, most time.Duration) {
+	end := time.Now().Add(most)
+	var ends []unix.PollFd
+	defer func() {
+		for _, e := range ends {
+			_ = unix.Close(int(e.Fd))
+		}
+	}()
+	for _, p := range some {
+		fd, err := unix.PidfdOpen(p.PID, 0)
+		if errors.Is(err, unix.ESRCH) {
+			return
+		}
+		if err == nil {
+			ends = append(ends, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		}
+	}
+	for left := most; left > 0; left = time.Until(end) {
+		if _, err := unix.Poll(ends, int(left.Milliseconds())+1); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // Signal sends a signal to that process and to no later one of its number.
