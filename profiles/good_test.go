@@ -193,6 +193,9 @@ func line() *rapid.Generator[string] {
 	})
 }
 
+// isLiteral: a value with ${ in it is a reference, and no value of its own.
+func isLiteral(value string) bool { return !strings.Contains(value, "${") }
+
 func drawProfile(t *rapid.T) *Profile {
 	p := defaults()
 	p.Name = rapid.StringMatching(`[a-z0-9][a-z0-9-]{0,39}`).Draw(t, "name")
@@ -202,7 +205,7 @@ func drawProfile(t *rapid.T) *Profile {
 	p.Run.ProcsPerNode = rapid.IntRange(0, 256).Draw(t, "procs")
 	p.Run.Grace = time.Duration(rapid.IntRange(0, 3600_000).Draw(t, "grace")) * time.Millisecond
 	for i := range rapid.IntRange(0, 3).Draw(t, "variables") {
-		v := Var{Name: fmt.Sprintf("V%d", i), Value: line().Draw(t, "value")}
+		v := Var{Name: fmt.Sprintf("V%d", i), Value: line().Filter(isLiteral).Draw(t, "value")}
 		if i == 1 {
 			v = Var{Name: "SECRET", Value: "a: s3cr3t value", Ref: "a: ${env:DLWB_TEST_SECRET}", Secret: true}
 		}

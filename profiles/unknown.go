@@ -28,6 +28,8 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 		d.faulty[join(group, fl.nearest)] = true // it is not missing, only misspelt
 	}
 	switch f := fieldByKey[group]; {
+	case group != "" && slices.Contains(keysOf[""], k.Value) && d.has(k.Value): // its own name would be no advice
+		fl.nearest, fl.next = "", fmt.Sprintf("%s stands at the top of a profile: write it beside %s", k.Value, group)
 	case fl.nearest != "":
 	case elsewhere != "":
 		full := elsewhere
