@@ -62,7 +62,7 @@ type sampler struct {
 	laps int
 }
 
-func sample() *sampler {
+func sampleProcesses() *sampler {
 	s := &sampler{stop: make(chan struct{}), seen: map[string]bool{}}
 	s.done.Go(func() {
 		for {
@@ -130,7 +130,7 @@ results: {paths: [out/]}
 		}
 		said.WriteString(r.stdout + r.stderr)
 	}
-	processes := sample()
+	processes := sampleProcesses()
 	run("plan", "--json")
 	run("plan", "--plain")
 	run("run", "--json")
