@@ -55,7 +55,7 @@ func (p *project) clean() {
 		p.T.Fatal(err)
 	}
 	for _, c := range p.fake.Calls("") {
-		right := map[string]string{"HeadBucket": "ListBucket", "ListObjectsV2": "ListBucket"}[c.Name]
+		right := map[string]string{"HeadBucket": "ListBucket", "ListObjectsV2": "ListBucket", "HeadObject": "GetObject"}[c.Name]
 		if right == "" {
 			right = c.Name
 		}
