@@ -282,7 +282,7 @@ func (a *answers) keys(m machine) (sshkeys.Keys, error) {
 	if len(files) == 0 {
 		files = defaultKeys
 	}
-	k := sshkeys.Keys{Agent: "SSH_AUTH_SOCK", OnlyFiles: switched(a.get("identitiesonly"))}
+	k := sshkeys.Keys{Agent: "SSH_AUTH_SOCK", Named: len(a.values["identityfile"]) > 0, OnlyFiles: switched(a.get("identitiesonly"))}
 	for _, file := range files {
 		path, err := m.expand(file)
 		if err != nil {
