@@ -99,6 +99,34 @@ func TestScanKeepsLinksInsideAndNamesThoseThatPointOut(t *testing.T) {
 	}
 }
 
+// A directory that git ignores is what trainings write to.
+func TestADirectoryThatARunWritesToIsThereWhateverIgnoresItsContent(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"train.py": "1", ".gitignore": "/outputs/\n/logs\n/held\n", "outputs/old.pt": "x", "outputs/ckpt/1.pt": "x",
+		"logs/tb/events": "x", "file": "x", "held/id_rsa": "k", "__pycache__/x/y": "x"})
+	if err := os.Symlink("logs", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	rooms := []string{"outputs/ckpt", "logs/tb/", "file", "link/tb", "none/there", "../outside", "held", "__pycache__/x", "outputs"}
+	tree, err := Scan(t.Context(), dir, Rules{Rooms: rooms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range tree.entries {
+		got = append(got, string(e.kind)+" "+e.path)
+	}
+	want := []string{"f .gitignore", "f file", "d held", "l link", "d logs", "d logs/tb", "d outputs", "d outputs/ckpt", "f train.py"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the tree has %q, want %q", got, want)
+	}
+	before := tree.Fingerprint()
+	writeFiles(t, dir, map[string]string{"outputs/new.pt": "x"})
+	if again, err := Scan(t.Context(), dir, Rules{Rooms: rooms}); err != nil || again.Fingerprint() != before {
+		t.Errorf("what was written there changes the tree, %v", err)
+	}
+}
+
 func TestSecretsAreHeldBackUnlessTheUserSendsThem(t *testing.T) {
 	cert, key := "-----BEGIN CERTIFICATE-----\nMII\n", "-----BEGIN "+"PRIVATE KEY-----\nMII\n"
 	dir := t.TempDir()

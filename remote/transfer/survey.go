@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/secretfile"
 )
@@ -106,9 +107,10 @@ func (s *Survey) Tree(ctx context.Context, r Rules) (*Tree, error) {
 		}
 		t.add(&s.found[i])
 	}
+	t.dropEmptied()
+	t.addRooms(r.Rooms)
 	// Byte order, so that the list does not depend on the laptop's system.
 	slices.SortFunc(t.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
-	t.dropEmptied()
 	t.tree.Warnings = append(t.tree.Warnings, s.notes...)
 	t.warn()
 	return t.tree, nil
@@ -194,4 +196,28 @@ func (s *sifting) dropEmptied() {
 	s.tree.entries = slices.DeleteFunc(s.tree.entries, func(e *treeEntry) bool {
 		return e.kind == kindDir && s.emptied[e.path] && !kept[e.path]
 	})
+}
+
+// addRooms adds the directories that are to be there although nothing in them is sent,
+// and those that they lie in. What is no directory here is none there; a link is not
+// followed.
+func (s *sifting) addRooms(rooms []string) {
+	has := map[string]bool{}
+	for _, e := range s.tree.entries {
+		has[e.path] = true
+	}
+	for _, room := range rooms {
+		var way string
+		for name := range strings.SplitSeq(path.Clean(room), "/") {
+			way = path.Join(way, name)
+			info, err := s.root.Lstat(way)
+			if err != nil || !info.IsDir() || neverSent(name) {
+				break
+			}
+			if !has[way] { // without its time, which what is written there changes
+				has[way] = true
+				s.tree.entries = append(s.tree.entries, &treeEntry{path: way, kind: kindDir, mode: 0o755, mtime: time.Unix(0, 0)})
+			}
+		}
+	}
 }

@@ -236,7 +236,7 @@ func (m *Maker) Sent(p *profiles.Profile) (transfer.Rules, error) {
 	if err == nil {
 		err = m.inside(p) // a link may be another one than when it was planned
 	}
-	return transfer.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold}, err
+	return transfer.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold, Rooms: rooms(p)}, err
 }
 
 // giveSecrets adds the variables that the user names to those of the profile.
