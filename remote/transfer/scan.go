@@ -60,6 +60,21 @@ func (t *Tree) Paths() []string {
 	return paths
 }
 
+// Empty are the directories of the tree that hold nothing of it.
+func (t *Tree) Empty() []string {
+	full := map[string]bool{}
+	for _, e := range t.entries {
+		full[path.Dir(e.path)] = true
+	}
+	var empty []string
+	for _, e := range t.entries {
+		if e.kind == kindDir && !full[e.path] {
+			empty = append(empty, e.path)
+		}
+	}
+	return empty
+}
+
 // Links are the symbolic links of the tree, with where they lead.
 func (t *Tree) Links() map[string]string {
 	links := map[string]string{}

@@ -198,7 +198,7 @@ func (m *Maker) preflight(ctx context.Context, plan *Plan, tree *transfer.Tree) 
 	spec := Spec(plan.Profile)
 	spec.Code = func(ctx context.Context) (cloud.Code, error) {
 		_, err := tree.Read(ctx) // what looks like a secret by its content is none of it
-		return cloud.Code{Dir: plan.Profile.CodeDir(), Paths: tree.Paths(), Links: tree.Links()}, err
+		return cloud.Code{Dir: plan.Profile.CodeDir(), Paths: tree.Paths(), Links: tree.Links(), Empty: tree.Empty()}, err
 	}
 	spec.Have, _ = m.owner.Up(plan.Cluster)
 	spec.Ask = asking(plan.Profile)
