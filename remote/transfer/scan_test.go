@@ -99,6 +99,26 @@ func TestScanKeepsLinksInsideAndNamesThoseThatPointOut(t *testing.T) {
 	}
 }
 
+// A link that leads nowhere is one, and so is one that goes by many others.
+func TestALinkInACircleIsNotCalledOneThatPointsOut(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"f": "x", "through": "-> f/none", "a": "-> b", "b": "-> d/../a", "d/x": "x", "l0": "-> f", "o0": "-> ../x"}
+	for i := range 20 {
+		files[fmt.Sprintf("l%d", i+1)] = fmt.Sprintf("-> l%d", i)
+		files[fmt.Sprintf("o%d", i+1)] = fmt.Sprintf("-> o%d", i)
+	}
+	writeFiles(t, dir, files)
+	tree := scanTest(t, dir)
+	links := tree.Links()
+	if links["through"] != "f/none" || links["l20"] != "l19" || links["a"] != "" || links["o3"] != "" || links["o20"] != "" {
+		t.Errorf("links are %v", links)
+	}
+	if len(tree.Warnings) != 2 || !strings.Contains(tree.Warnings[0], "points out") || strings.Contains(tree.Warnings[0], "a -> b") ||
+		!strings.HasSuffix(tree.Warnings[1], "lead back to themselves: a -> b, b -> d/../a.") {
+		t.Errorf("warnings are %q", tree.Warnings)
+	}
+}
+
 // A directory that git ignores is what trainings write to.
 func TestADirectoryThatARunWritesToIsThereWhateverIgnoresItsContent(t *testing.T) {
 	dir := t.TempDir()

@@ -40,6 +40,7 @@ type finding struct {
 	asked      bool   // a line of the project wants it sent
 	isLink     bool
 	outside    string // where a link leads that leads out
+	round      string // where one leads that leads back to itself
 }
 
 // LookAtProject finds what decides which files of the project in dir are sent, as Scan
@@ -124,8 +125,8 @@ type sifting struct {
 	peeks   int // how many more files may be looked into
 	emptied map[string]bool
 
-	outside, special []string
-	big              []*treeEntry // files that are large by themselves
+	outside, round, special []string
+	big                     []*treeEntry // files that are large by themselves
 }
 
 // add takes one thing, unless it is held back.
@@ -138,6 +139,9 @@ func (s *sifting) add(f *finding) {
 		return
 	case f.outside != "":
 		s.outside = append(s.outside, f.outside)
+		return
+	case f.round != "":
+		s.round = append(s.round, f.round)
 		return
 	case f.kind == 0 && !f.isLink:
 		s.special = append(s.special, f.path)
