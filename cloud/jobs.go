@@ -208,6 +208,8 @@ type Code struct {
 	// Links are symbolic links there, with where they lead: a relative path, inside
 	// Dir.
 	Links map[string]string
+	// Empty are the directories there in which nothing goes with the job.
+	Empty []string
 }
 
 // Submitted is a job that was handed in.

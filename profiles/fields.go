@@ -100,7 +100,7 @@ var common = []*Field{
 	{Key: "machines.disk", Type: sizeType, Also: []string{"storage", "volume"},
 		Doc: "The size of the disk of a node.", Example: "200GB", ref: func(p *Profile) any { return &p.Machines.Disk }},
 
-	{Key: "environment", Type: systemType, Default: "system", Also: []string{"env"},
+	{Key: "environment", Type: systemType, Default: "system",
 		Doc: "`system` uses the Python that is on the node, or a mapping says how to make another.", Example: "system",
 		ref: func(p *Profile) any { return &p.Environment }},
 	{Key: "environment.venv", Type: kindType, Also: []string{"pip", "requirements"},

@@ -132,8 +132,12 @@ func (d *decoder) variable(key string, k, v *yaml.Node, text string) (Var, bool)
 		d.failAt(v, join(key, name), join(key, name), flaw{why: why, next: fmt.Sprintf(`write "${env:%s}", and export %s before starting dlwb`, name, name)})
 		return Var{}, false
 	}
-	if strings.ContainsAny(text, "\n\r\x00") {
+	switch {
+	case strings.ContainsAny(text, "\n\r"):
 		d.flaw(join(key, name), v, flaw{why: "it has more than one line", next: "write it on one line"})
+		return Var{}, false
+	case strings.Contains(text, "\x00"):
+		d.flaw(join(key, name), v, flaw{why: "it has a NUL byte, where a variable ends", next: "remove it"})
 		return Var{}, false
 	}
 	return Var{Name: name, Value: text}, true

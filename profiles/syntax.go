@@ -76,6 +76,10 @@ func (sc *scanner) line(n int, text string) {
 	if body[0] == '#' {
 		return
 	}
+	if n == 1 && text[0] == '%' {
+		sc.fail(n, 1, quote(strings.TrimSpace(text)), "a profile has no directives of YAML", "remove the line, and the --- below it")
+		return
+	}
 	if rest := strings.TrimLeft(body, " \t"); body[0] == '\t' && rest != "" && len(sc.open) == 0 {
 		sc.fail(n, indent+1, "a tab", "YAML does not allow tabs before the first word of a line", "indent with spaces, two for each level")
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,6 +21,12 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 		what += " in " + group
 	}
 	fl := flaw{why: where + " has no such key"}
+	if head, rest, tight := strings.Cut(k.Value, ":"); tight && k.Style == 0 && d.has(join(group, head)) && slices.Contains(keysOf[group], head) {
+		d.faulty[join(group, head)] = true // it is not missing, only not told apart
+		fl = flaw{why: "a colon needs a space after it", next: fmt.Sprintf("write %s: %s", head, excerpt(rest)), offset: utf8.RuneCountInString(head), width: 1}
+		d.failAt(k, join(group, k.Value), quote(k.Value), fl)
+		return
+	}
 	var elsewhere string // a key that only other providers have
 	if len(d.errs) < maxErrors {
 		if fl.nearest = likelyKey(group, k.Value, d.has); fl.nearest == "" {

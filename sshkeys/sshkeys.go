@@ -31,6 +31,8 @@ type Keys struct {
 	// passed over; one on a security key is used through the agent, and so is
 	// one with a passphrase, unless that is given: see Proof.Unlock.
 	Files []string `json:"files,omitempty"`
+	// Named: somebody has named these files, so that one which is not there is missed.
+	Named bool `json:"named,omitempty"`
 	// Certificates are files of certificates for these keys or the agent's, beside
 	// those that lie next to their keys.
 	Certificates []string `json:"certificates,omitempty"`
@@ -50,6 +52,9 @@ type Proof struct {
 	// The rest are files that could not be tried, as the agent does not hold
 	// what is in them: with a passphrase, or of a security key.
 	Locked, OnDevice []string
+	// Public are files of public keys, by which the agent's are named, and Missing
+	// files that are named and are not there.
+	Public, Missing []string
 	// Unreadable are files that hold no key, or that can't be read, each with
 	// the reason: "/home/ada/.ssh/id: permission denied".
 	Unreadable []string
@@ -58,8 +63,10 @@ type Proof struct {
 	// Silent is the socket of an agent that does not answer; empty: there is
 	// none, or it does.
 	Silent string
-	agent  *agentConn
-	letGo  func() bool
+	// Unheard is the socket of an agent that can't be reached, with the reason.
+	Unheard string
+	agent   *agentConn
+	letGo   func() bool
 }
 
 // listLimit bounds the agent's answer to the question which keys it holds: it
@@ -101,7 +108,7 @@ func Gather(ctx context.Context, k Keys, limit time.Duration) *Proof {
 		p.addCertificate(path, k.Files, held)
 	}
 	for _, path := range k.Files {
-		p.addFile(path, held)
+		p.addFile(path, held, k.Named)
 	}
 	for _, s := range held {
 		if !k.OnlyFiles && !p.has(s.PublicKey()) {
@@ -124,6 +131,7 @@ func (p *Proof) askAgent(ctx context.Context, socket string, limit time.Duration
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(asked, "unix", socket)
 	if err != nil {
+		p.Unheard = socket + " (" + whyUnreached(err) + ")"
 		return nil
 	}
 	p.agent = &agentConn{Conn: conn, socket: socket}
@@ -162,7 +170,7 @@ func (p *Proof) has(key ssh.PublicKey) bool {
 
 // addFile takes up one private key: by the agent where that holds it, so that
 // its passphrase does not matter. A certificate that lies beside it goes first.
-func (p *Proof) addFile(path string, held []ssh.Signer) {
+func (p *Proof) addFile(path string, held []ssh.Signer, named bool) {
 	signer, public, err := readKey(path)
 	var locked *ssh.PassphraseMissingError
 	if public != nil {
@@ -174,11 +182,15 @@ func (p *Proof) addFile(path string, held []ssh.Signer) {
 	case signer != nil:
 		p.certify(path+"-cert.pub", []ssh.Signer{signer})
 		p.add(signer, path)
-	case err == nil || errors.Is(err, fs.ErrNotExist):
+	case err == nil || errors.Is(err, fs.ErrNotExist) && !named:
+	case errors.Is(err, fs.ErrNotExist):
+		p.Missing = append(p.Missing, path)
 	case isDevice(public):
 		p.OnDevice = append(p.OnDevice, path)
 	case errors.As(err, &locked):
 		p.Locked = append(p.Locked, path)
+	case readPublic(path) != nil:
+		p.Public = append(p.Public, path)
 	default:
 		p.Unreadable = append(p.Unreadable, path+": "+whyUnreadable(err))
 	}
@@ -233,31 +245,40 @@ func whyUnreadable(err error) string {
 	return "it is no private key that dlwb can read (" + strings.TrimPrefix(err.Error(), "ssh: ") + ")"
 }
 
+// whyUnreached is why nobody answers at a socket, without its path.
+func whyUnreached(err error) string {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number.Error()
+	}
+	return err.Error()
+}
+
 // Missed says which keys were not tried, and why; empty: none. next is what to
 // do about the first of them.
 func (p *Proof) Missed() (why, next string) {
 	var all []string
-	if len(p.Locked) > 0 {
-		all = append(all, fmt.Sprintf("the key %s has a passphrase, and the ssh agent does not hold it", strings.Join(p.Locked, " and ")))
-		next = "ssh-add " + p.Locked[0]
-	}
-	if len(p.OnDevice) > 0 {
-		all = append(all, fmt.Sprintf("the key %s is on a security key, which is used through the ssh agent, and that does not hold it", strings.Join(p.OnDevice, " and ")))
+	say := func(files []string, format, todo string) {
+		if len(files) == 0 {
+			return
+		}
+		all = append(all, fmt.Sprintf(format, strings.Join(files, " and ")))
 		if next == "" {
-			next = "ssh-add " + p.OnDevice[0]
+			next = strings.ReplaceAll(todo, "FILE", files[0])
 		}
 	}
-	if len(p.Expired) > 0 {
-		all = append(all, "the certificate "+strings.Join(p.Expired, " and ")+" has expired")
-		if next == "" {
-			next = "have a new certificate made"
-		}
+	agent := "does not hold it"
+	if p.Unheard != "" { // before the keys that it may hold
+		agent = "can't be asked for it"
+		say([]string{p.Unheard}, "the ssh agent can't be reached at %s, so its keys were not tried", "start the agent, or see whether SSH_AUTH_SOCK and IdentityAgent lead to the one that runs; ssh-add -l asks it")
 	}
+	say(p.Locked, "the key %s has a passphrase, and the ssh agent "+agent, "ssh-add FILE")
+	say(p.OnDevice, "the key %s is on a security key, which is used through the ssh agent, and that "+agent, "ssh-add FILE")
+	say(p.Public, "%s is a public key, whose private half the ssh agent has to hold, and that "+agent, "ssh-add -l lists what the agent holds")
+	say(p.Expired, "the certificate %s has expired", "have a new certificate made")
+	say(p.Missing, "the key %s is not there, and is named as an IdentityFile", "ls -l FILE")
 	if p.Silent != "" {
-		all = append(all, "the ssh agent does not answer, so its keys were not tried")
-		if next == "" {
-			next = "SSH_AUTH_SOCK= dlwb ... does without it; " + p.Silent + " is its socket"
-		}
+		say([]string{p.Silent}, "the ssh agent at %s does not answer, so its keys were not tried", "SSH_AUTH_SOCK= dlwb ... does without it")
 	}
 	if len(p.Unreadable) > 0 {
 		all = append(all, "not tried: "+strings.Join(p.Unreadable, ", "))

@@ -169,3 +169,49 @@ func TestWhyAKeyWasNotTriedIsSaidAsItIs(t *testing.T) {
 		t.Errorf("a file that may not be read: %q", why)
 	}
 }
+
+// An agent that has ended leaves its socket behind, and a shell in tmux the name of one:
+// then it is the agent that is missed, and no key.
+func TestAnAgentThatIsNotThereIsSaidBeforeTheKeysThatItMayHold(t *testing.T) {
+	locked := keyFile(t, "secret")
+	public := keyFile(t, "")
+	signer, _, err := readKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(public, ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, gone := filepath.Join(t.TempDir(), "agent"), filepath.Join(t.TempDir(), "id_gone")
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	for name, c := range map[string]struct {
+		keys      Keys
+		why, next []string
+		not       string
+	}{
+		"of the shell": {Keys{Agent: "SSH_AUTH_SOCK"}, []string{"can't be reached at " + socket + " (no such file or directory)"}, []string{"start the agent"}, ""},
+		"named":        {Keys{Agent: socket + "2"}, []string{"can't be reached at " + socket + "2"}, []string{"IdentityAgent"}, ""},
+		"locked key":   {Keys{Agent: socket, Files: []string{locked}}, []string{"can't be reached", "has a passphrase, and the ssh agent can't be asked for it"}, []string{"start the agent"}, "does not hold"},
+		"public key":   {Keys{Agent: socket, Files: []string{public}}, []string{"can't be reached", public + " is a public key"}, []string{"start the agent"}, "no private key"},
+		"no agent":     {Keys{Files: []string{public}}, []string{public + " is a public key", "does not hold it"}, []string{"ssh-add -l"}, "can't be reached"},
+		"missing key":  {Keys{Files: []string{gone}, Named: true}, []string{gone + " is not there"}, []string{"ls -l " + gone}, "can't be reached"},
+		"usual key":    {Keys{Files: []string{gone}}, nil, nil, "is not there"},
+	} {
+		p := Gather(t.Context(), c.keys, time.Second)
+		why, next := p.Missed()
+		p.Close()
+		for _, want := range c.why {
+			if !strings.Contains(why, want) {
+				t.Errorf("%s: %q lacks %q", name, why, want)
+			}
+		}
+		for _, want := range c.next {
+			if !strings.Contains(next, want) {
+				t.Errorf("%s: next is %q, and lacks %q", name, next, want)
+			}
+		}
+		if c.not != "" && strings.Contains(why, c.not) || c.why == nil && why != "" {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}

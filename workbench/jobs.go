@@ -288,7 +288,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
 	work := cloud.Job{Run: id, Trial: d.trial != nil, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
-		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
+		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links(), Empty: tree.Empty()}}
 	work.Procs, work.Ranks = planning.Parts(made)
 	work.Files, work.Ports, work.Leads, work.Restarts = planning.Files(made), made.Ports, made.Leads, made.Restarts
 	return work, nil

@@ -90,3 +90,19 @@ func TestAHomeThatIsNoAbsolutePathHoldsNoState(t *testing.T) {
 		t.Errorf("%q, %v", dir, err)
 	}
 }
+
+// A project that is looked at could bring the directory that a relative one names, and
+// in it the decision that it is trusted.
+func TestAStateDirectoryIsNamedByAWholePath(t *testing.T) {
+	for value, why := range map[string]string{"state": "relative", "./state": "relative", "../state": "relative", "~/state": "only a shell expands", "~": "only a shell expands"} {
+		t.Setenv("DLWB_HOME", value)
+		if dir, err := statedir.Default(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "DLWB_HOME") {
+			t.Errorf("DLWB_HOME=%s is %q, %v", value, dir, err)
+		}
+	}
+	whole := t.TempDir()
+	t.Setenv("DLWB_HOME", whole+"/a/../state//")
+	if dir, err := statedir.Default(); err != nil || dir != filepath.Join(whole, "state") {
+		t.Errorf("%q, %v", dir, err)
+	}
+}

@@ -98,6 +98,11 @@ func addCode(w *zip.Writer, b *bytes.Buffer, code cloud.Code) error {
 				"leave out what is no code (code.exclude, .dlwbignore); data belongs into S3"}
 		}
 	}
+	for _, path := range code.Empty {
+		if _, err := w.Create(path + "/"); err != nil {
+			return fmt.Errorf("pack %s: %w", path, err)
+		}
+	}
 	return nil
 }
 

@@ -47,7 +47,7 @@ func (m machine) command(a *answers) (string, error) {
 	if line == "" || strings.EqualFold(line, "none") {
 		return "", nil
 	}
-	if a.get("proxyusefdpass") == "yes" {
+	if switched(a.get("proxyusefdpass")) {
 		return "", errors.New("ProxyUseFdpass in the ssh configuration is not supported: a ProxyCommand has to carry the bytes")
 	}
 	for _, name := range []string{m.Alias, m.HostName, m.User} {

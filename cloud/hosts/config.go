@@ -112,12 +112,19 @@ func readIncluded(l line, dir string, depth int) ([]line, error) {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(dir, pattern)
 		}
+		pattern = filepath.Clean(pattern)
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, l.fault("%q is no pattern of files: %v", pattern, err)
 		}
 		for _, path := range paths {
+			if unmeant(pattern, path) {
+				continue
+			}
 			lines, err := readConfig(path, dir, depth+1)
+			if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+				continue
+			}
 			if err != nil {
 				return nil, l.fault("%v", err)
 			}
@@ -125,6 +132,20 @@ func readIncluded(l line, dir string, depth int) ([]line, error) {
 		}
 	}
 	return all, nil
+}
+
+// unmeant reports whether what an Include found is none of its files for ssh: a * takes
+// in no hidden file, such as what an editor or a desktop leaves there, and a directory
+// is as good as empty.
+func unmeant(pattern, path string) bool {
+	name, found := strings.Split(filepath.ToSlash(pattern), "/"), strings.Split(filepath.ToSlash(path), "/")
+	for i := range min(len(name), len(found)) {
+		if strings.HasPrefix(found[i], ".") && !strings.HasPrefix(name[i], ".") {
+			return true
+		}
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // underHome puts the home directory in the place of ~/.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,11 +36,11 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	calls := p.newCaller()
 	defer calls.close()
 	calls.mute = muteLimit + time.Duration(len(machines))*muteEach
-	ends := make([]ending, len(machines))
+	ends, now := make([]ending, len(machines)), make([]*machine, len(machines))
 	var all sync.WaitGroup
 	for _, group := range together(machines) {
 		all.Go(func() {
-			g := giving{p, calls, life, machines, ends}
+			g := giving{p, calls, life, machines, ends, now}
 			g.group(ctx, group)
 			for _, i := range group {
 				progress(i, machines[i].Entry+": "+ends[i].proof)
@@ -49,6 +48,9 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 		})
 	}
 	all.Wait()
+	if err := rememberMoved(life, machines, now); err != nil {
+		progress(-1, err.Error())
+	}
 	for i, e := range ends {
 		receipt.ProcessesLeft += e.processes
 		receipt.FilesLeft += e.files
@@ -101,12 +103,6 @@ func (p *Provider) reachAgain(ctx context.Context, calls *caller, m machine, lif
 	}
 	return nil, &ending{state: cloud.Unknown, proof: fmt.Sprintf("it could not be looked at: %v; it may still run processes of this cluster, and hold ~/dlwb/%s and ~/.dlwb",
 		err, life.Name)}
-}
-
-// sameWay reports whether two machines are reached by the same addresses.
-func (m machine) sameWay(other machine) bool {
-	same := func(x, y machine) bool { return x.addr() == y.addr() && x.Command == y.Command }
-	return same(m, other) && slices.EqualFunc(m.Jumps, other.Jumps, same)
 }
 
 // callAgain reaches a host by what the ssh configuration says of it now.

@@ -17,6 +17,7 @@ type giving struct {
 	life     cloud.Life
 	machines []machine
 	ends     []ending
+	now      []*machine // those that are reached by another way than on record
 }
 
 // group gives hosts back that share a directory, or one that shares none. What they
@@ -36,7 +37,15 @@ func (g giving) group(ctx context.Context, group []int) {
 			r := lifeRequest(hostclaim.Remove, g.life)
 			r.Keep = len(group) > 1
 			r.KeepCode = sharesCode(g.machines, i)
-			g.ends[i] = g.remove(ctx, c, r)
+			e, had := g.remove(ctx, c, r)
+			switch before := g.machines[i]; {
+			case !before.moved(c.machine):
+			case had:
+				g.now[i] = &c.machine
+			case e.state == cloud.Gone:
+				e = ending{state: cloud.Unknown, proof: elsewhere(before, c.machine, g.life) + fmt.Sprintf("; the one that was taken may still run processes, and hold ~/dlwb/%s and ~/.dlwb", g.life.Name)}
+			}
+			g.ends[i] = e
 		})
 	}
 	all.Wait()
@@ -65,7 +74,7 @@ func (g giving) group(ctx context.Context, group []int) {
 func (g giving) empty(ctx context.Context, group []int, contacts []*contact) {
 	for _, i := range group {
 		if g.machines[i].HomeOf == 0 {
-			g.ends[i] = g.remove(ctx, contacts[i], lifeRequest(hostclaim.Remove, g.life))
+			g.ends[i], _ = g.remove(ctx, contacts[i], lifeRequest(hostclaim.Remove, g.life))
 		}
 	}
 	var all sync.WaitGroup
@@ -75,7 +84,7 @@ func (g giving) empty(ctx context.Context, group []int, contacts []*contact) {
 			continue
 		}
 		all.Go(func() {
-			e := g.remove(ctx, contacts[i], lifeRequest(hostclaim.Remove, g.life))
+			e, _ := g.remove(ctx, contacts[i], lifeRequest(hostclaim.Remove, g.life))
 			if e.state == cloud.Gone {
 				e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR; its home is that of %s, and nothing of this life is in it any more", g.machines[of-1].Entry)
 			}
@@ -85,14 +94,16 @@ func (g giving) empty(ctx context.Context, group []int, contacts []*contact) {
 	all.Wait()
 }
 
-// remove asks a host to give back what it has of the life.
-func (g giving) remove(ctx context.Context, c *contact, r hostclaim.Request) ending {
+// remove asks a host to give back what it has of the life, and reports whether the life
+// had it.
+func (g giving) remove(ctx context.Context, c *contact, r hostclaim.Request) (e ending, had bool) {
 	a, err := c.ask(ctx, r, removeLimit)
+	had = err == nil && a.Claim.Life == g.life.ID
 	switch {
 	case err != nil:
-		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}
-	case r.Keep && a.Claim.Life == g.life.ID && a.Left.Processes == 0 && len(a.Left.Places) == 0:
-		return ending{state: cloud.Gone, proof: "no process carries DLWB_RUN_DIR"}
+		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}, false
+	case r.Keep && had && a.Left.Processes == 0 && len(a.Left.Places) == 0:
+		return ending{state: cloud.Gone, proof: "no process carries DLWB_RUN_DIR"}, had
 	}
-	return endingOf(a, g.life)
+	return endingOf(a, g.life), had
 }

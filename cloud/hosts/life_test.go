@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -316,6 +317,64 @@ func TestLifeKeepsItsHosts(t *testing.T) {
 	w.write("config", "Host gpu1\n HostName nowhere.invalid\n")
 	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
 		t.Errorf("%+v %v", receipt, err)
+	}
+}
+
+// The name of a host is given to another machine while a cluster is up: what was put on
+// the first one is there still, and neither up nor down takes the second one for it.
+func TestANameThatLeadsToAnotherMachineNowIsNotFollowed(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start("gpu1"), sshdtest.Start(t)
+	before := tree(t, first.Home) + tree(t, second.Home)
+	w.mustUp("aa", "gpu1")
+	w.write("config", "")
+	w.host("gpu1", second)
+	w.known(second)
+	_, err := w.up("aa", "gpu1")
+	var problem *Problem
+	if !errors.As(err, &problem) || !strings.Contains(problem.Why, "where its name leads now, is nothing of cluster demo") || !strings.Contains(problem.Next, "dlwb down demo") {
+		t.Errorf("up: %v", err)
+	}
+	first.Stop()
+	if receipt, err := w.down("aa"); err == nil || receipt.Resources[0].State != cloud.Unknown || !strings.Contains(receipt.Resources[0].Proof, "the one that was taken may still run processes") {
+		t.Errorf("down, when only the other one answers: %+v %v", receipt, err)
+	}
+	first.Start()
+	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
+		t.Errorf("down: %+v %v", receipt, err)
+	}
+	if after := tree(t, first.Home) + tree(t, second.Home); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestAHostThatIsReachedByAnotherWayNowIsTheSame(t *testing.T) {
+	w := newWorld(t)
+	outer, a := w.start("outer"), sshdtest.Start(t)
+	w.known(a)
+	config := mustRead(t, w.path("config"))
+	w.host("gpu1", a, "ProxyJump outer")
+	b := w.start("gpu2")
+	w.mustUp("aa", "gpu1", "gpu2")
+	w.write("config", config)
+	w.host("gpu1", a)
+	w.host("gpu2", b)
+	w.mustUp("aa", "gpu1", "gpu2")
+	w.write("config", config)
+	w.host("gpu1", a, "ProxyJump outer")
+	w.host("gpu2", b)
+	w.mustUp("aa", "gpu1", "gpu2")
+	w.write("config", config)
+	w.host("gpu1", a)
+	w.host("gpu2", b)
+	outer.Stop()
+	b.Stop()
+	if receipt, err := w.down("aa"); err == nil || receipt.Resources[0].State != cloud.Gone || receipt.Resources[1].State != cloud.Unknown {
+		t.Errorf("when gpu2 is away: %+v %v", receipt, err)
+	}
+	b.Start()
+	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
+		t.Errorf("when it is back: %+v %v", receipt, err)
 	}
 }
 

@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -94,6 +95,57 @@ func TestAConfigurationMeansWhatItMeansToSSH(t *testing.T) {
 			if value != theirs[key] {
 				t.Errorf("%s: %s is %q here and %q for ssh", name, key, value, theirs[key])
 			}
+		}
+	}
+}
+
+// What an editor leaves beside a configuration is none, and neither are a directory and a
+// link that leads nowhere.
+func TestAnIncludeTakesInTheFilesThatItTakesInForSSH(t *testing.T) {
+	if _, err := exec.LookPath("ssh"); err != nil {
+		t.Skip("NOT RUN: there is no OpenSSH client")
+	}
+	w := newWorld(t)
+	for _, dir := range []string{"conf.d/old", ".hidden"} {
+		if err := os.MkdirAll(w.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write("conf.d/lab", "Host gpu1\n  Port 2201\n")
+	w.write("conf.d/.lab.swp", "b0VIM 8.2 \"\nHost gpu1\n  Port 1\n")
+	w.write("conf.d/old/lab", "Host gpu1\n  Port 2\n")
+	w.write(".hidden/named", "Host gpu2\n  Port 2202\n")
+	if err := os.Symlink("nowhere", w.path("conf.d/gone")); err != nil {
+		t.Fatal(err)
+	}
+	w.write("config", "Include "+w.dir+"//conf.d/* "+w.path(".hidden/*")+" "+w.path("*/named")+"\n")
+	r, err := w.resolver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gpu1", "gpu2"} {
+		m, err := r.machine(name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if says := tool(t, "X=", "ssh", "-F", w.path("config"), "-G", name); !strings.Contains(says, "\nport "+strconv.Itoa(m.Port)+"\n") || m.Port == 22 {
+			t.Errorf("%s: the port is %d, and ssh says\n%s", name, m.Port, says)
+		}
+	}
+}
+
+// What turns a setting on for ssh does here.
+func TestASettingIsOnInEachWordThatSSHTakesForIt(t *testing.T) {
+	for value, on := range map[string]bool{"yes": true, "YES": true, "true": true, "no": false, "false": false} {
+		w := newWorld(t)
+		w.write("config", "IdentitiesOnly "+value+"\nCanonicalizeHostname "+value+"\n")
+		r, err := w.resolver()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.machine("gpu1", 0)
+		if err != nil || m.Keys.OnlyFiles != on || (len(m.Ignored) > 0) != on {
+			t.Errorf("%s: only files: %v, ignored: %q, %v", value, m.Keys.OnlyFiles, m.Ignored, err)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (r *resolver) machine(entry string, depth int) (machine, error) {
 	if m.Port, err = strconv.Atoi(port); err != nil || m.Port < 1 || m.Port > 65535 {
 		return m, fmt.Errorf("%q is no port", port)
 	}
-	if canonical := strings.ToLower(a.get("canonicalizehostname")); canonical == "yes" || canonical == "always" {
+	if canonical := a.get("canonicalizehostname"); switched(canonical) || strings.EqualFold(canonical, "always") {
 		m.Ignored = append(m.Ignored, "CanonicalizeHostname "+canonical)
 	}
 	m.Unheeded = a.unheeded()
@@ -271,13 +271,18 @@ func localUser() string {
 // defaultKeys are what ssh tries when no IdentityFile is set.
 var defaultKeys = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa", "~/.ssh/id_ed25519_sk", "~/.ssh/id_ecdsa_sk"}
 
+// switched reports whether a setting is on, in the words that ssh takes for it.
+func switched(value string) bool {
+	return strings.EqualFold(value, "yes") || strings.EqualFold(value, "true")
+}
+
 // keys are what to log in with.
 func (a *answers) keys(m machine) (sshkeys.Keys, error) {
 	files := a.values["identityfile"]
 	if len(files) == 0 {
 		files = defaultKeys
 	}
-	k := sshkeys.Keys{Agent: "SSH_AUTH_SOCK", OnlyFiles: a.get("identitiesonly") == "yes"}
+	k := sshkeys.Keys{Agent: "SSH_AUTH_SOCK", Named: len(a.values["identityfile"]) > 0, OnlyFiles: switched(a.get("identitiesonly"))}
 	for _, file := range files {
 		path, err := m.expand(file)
 		if err != nil {

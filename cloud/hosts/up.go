@@ -51,6 +51,9 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err != nil {
 		return fail(err)
 	}
+	if err := stillThere(ctx, life, contacts, before); err != nil {
+		return fail(err)
+	}
 	met := recallShared(contacts, before)
 	openDoors(ctx, contacts)
 	record := func() error {

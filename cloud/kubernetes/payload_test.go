@@ -21,6 +21,9 @@ func TestAPodGetsWhatASyncSends(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "runs", "ckpt"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for link, to := range map[string]string{"configs/now.yaml": "sub/b.yaml", "conf": "configs", "notes.txt": ".env"} {
 		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
 			t.Skip("this system makes no symbolic links: " + err.Error())
@@ -30,7 +33,7 @@ func TestAPodGetsWhatASyncSends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := payload(cloud.Code{Dir: dir, Paths: tree.Paths(), Links: tree.Links()}, true, nil, nil)
+	packed, err := payload(cloud.Code{Dir: dir, Paths: tree.Paths(), Links: tree.Links(), Empty: tree.Empty()}, true, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +57,9 @@ func TestAPodGetsWhatASyncSends(t *testing.T) {
 			if got, err := os.ReadFile(filepath.Join(at, "code", filepath.FromSlash(name))); string(got) != want {
 				t.Errorf("%v: %s is %q, %v", words, name, got, err)
 			}
+		}
+		if info, err := os.Stat(filepath.Join(at, "code", "runs", "ckpt")); err != nil || !info.IsDir() {
+			t.Errorf("%v: the empty directory is not there: %v", words, err)
 		}
 		for _, name := range []string{".env", "notes.txt"} {
 			if got, err := os.ReadFile(filepath.Join(at, "code", name)); err == nil {

@@ -64,6 +64,11 @@ func (a *Archive) code(prefix string, code cloud.Code, full func() bool) error {
 			break
 		}
 	}
+	for _, path := range code.Empty {
+		if err := a.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: prefix + path + "/", Mode: 0o755, Format: tar.FormatPAX}); err != nil {
+			return fmt.Errorf("pack %s: %w", path, err)
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(code.Links)) {
 		if err := a.w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: prefix + path, Linkname: code.Links[path], Mode: 0o777, Format: tar.FormatPAX}); err != nil {
 			return fmt.Errorf("pack %s: %w", path, err)

@@ -89,6 +89,9 @@ func (s *splitter) next() error {
 		}
 		s.put(r)
 	default:
+		if err := s.lookalike(at, r); err != nil {
+			return err
+		}
 		return s.text(at, r)
 	}
 	return nil
@@ -102,6 +105,21 @@ var newCommand = pattern.New(`^\s*(python[0-9.]*|torchrun|accelerate|deepspeed|m
 func (s *splitter) nextLine(at int) error {
 	if len(s.words) > 0 && newCommand.MatchString(string(s.in[s.pos:min(len(s.in), s.pos+40)])) {
 		return s.fail(at, "another command begins in the next line, and run.command is one: end the line with a \\ if it goes on, else write sh -c '…'")
+	}
+	return nil
+}
+
+// lookalike says of a character outside of quotes that it was typed as another one:
+// text processors, chats and web pages put dashes in the place of the hyphens of an
+// option, and typographic quotes in that of plain ones. Both would be part of the word.
+func (s *splitter) lookalike(at int, r rune) error {
+	begins := !s.inWord || s.in[at-1] == '='
+	alone := s.pos == len(s.in) || strings.ContainsRune(" \t\r\n", s.in[s.pos])
+	switch {
+	case strings.ContainsRune("‐‑‒–—―−", r) && !s.inWord && !alone:
+		return s.fail(at, fmt.Sprintf("this is a dash (U+%04X), and an option begins with hyphens: type - or --, or quote it if it is meant as text", r))
+	case strings.ContainsRune("“”„", r) || strings.ContainsRune("‘’‚", r) && begins:
+		return s.fail(at, fmt.Sprintf("this quote is typographic (U+%04X), and would be part of the word: type \" or '", r))
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func TestSplitFollowsTheRulesOfAShell(t *testing.T) {
 		{`--re 'x$' y$ "z$" $`, []string{"--re", "x$", "y$", "z$", "$"}},
 		{"model.layers=[1,2] data/*.txt x~y", []string{"model.layers=[1,2]", "data/*.txt", "x~y"}},
 		{"größe=1 →", []string{"größe=1", "→"}},
+		{"a–b – '–c' \"“d”\" don’t", []string{"a–b", "–", "–c", "“d”", "don’t"}},
 	} {
 		got, err := Split(c.in)
 		if err != nil || !slices.Equal(got, c.want) {
@@ -56,6 +57,11 @@ func TestSplitSaysAtWhichColumnItGaveUp(t *testing.T) {
 		{"\\\x00", 2, "NUL"},
 		{`python src\train.py`, 11, "write / in a path"},
 		{`train.py --keep layer\d+`, 22, "single quotes"},
+		{"train.py —epochs 3", 10, "a dash (U+2014)"},
+		{"train.py –lr 3", 10, "a dash (U+2013)"},
+		{"train.py --lr −0.1", 15, "a dash (U+2212)"},
+		{"train.py --name “my run”", 17, "typographic (U+201C)"},
+		{"train.py --name=‘my run’", 17, "typographic (U+2018)"},
 	} {
 		_, err := Split(c.in)
 		var syntax *SyntaxError

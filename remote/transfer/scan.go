@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
@@ -58,6 +59,21 @@ func (t *Tree) Paths() []string {
 		}
 	}
 	return paths
+}
+
+// Empty are the directories of the tree that hold nothing of it.
+func (t *Tree) Empty() []string {
+	full := map[string]bool{}
+	for _, e := range t.entries {
+		full[path.Dir(e.path)] = true
+	}
+	var empty []string
+	for _, e := range t.entries {
+		if e.kind == kindDir && !full[e.path] {
+			empty = append(empty, e.path)
+		}
+	}
+	return empty
 }
 
 // Links are the symbolic links of the tree, with where they lead.
@@ -397,30 +413,67 @@ func (s *scanner) visitLink(f *finding) {
 	if err != nil {
 		return
 	}
-	link, ok := s.inside(f.path, filepath.ToSlash(target))
-	if !ok {
+	link, is := s.inside(f.path, filepath.ToSlash(target))
+	switch is {
+	case leadsOut:
 		f.outside = f.path + " -> " + target
+		return
+	case leadsRound:
+		f.round = f.path + " -> " + target
 		return
 	}
 	f.kind, f.mode, f.link = kindLink, 0o777, link
 }
 
-// inside gives a link's target in relative form, if it is in the project.
-func (s *scanner) inside(p, target string) (string, bool) {
+// lead is where a link of the project leads.
+type lead int
+
+const (
+	leadsIn lead = iota
+	leadsOut
+	leadsRound // back to itself, by links inside
+)
+
+// inside gives a link's target in relative form, and where it leads.
+func (s *scanner) inside(p, target string) (string, lead) {
 	if filepath.IsAbs(filepath.FromSlash(target)) {
 		// The node has the project elsewhere: only a relative link is right there.
 		rel, err := filepath.Rel(filepath.Join(s.dir, filepath.FromSlash(path.Dir(p))), filepath.FromSlash(target))
 		if err != nil {
-			return "", false
+			return "", leadsOut
 		}
 		target = filepath.ToSlash(rel)
 	}
 	if !pointsInside(p, target) {
-		return "", false
+		return "", leadsOut
 	}
 	// By the names it stays inside; but one of them may be a link out.
 	_, err := s.root.Stat(path.Dir(p) + "/" + target)
-	return target, err == nil || errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // nothing is there
+		return target, leadsIn
+	case errors.Is(err, syscall.ELOOP):
+		return target, s.long(p)
+	}
+	return target, leadsOut
+}
+
+// long is where a link leads that goes by more links than os.Root follows.
+func (s *scanner) long(p string) lead {
+	top, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return leadsOut
+	}
+	end, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(p)))
+	switch below, outside := filepath.Rel(top, end); {
+	case errors.Is(err, fs.ErrNotExist):
+		return leadsOut // or in: where it ends is not known
+	case err != nil:
+		return leadsRound
+	case outside == nil && filepath.IsLocal(below):
+		return leadsIn
+	}
+	return leadsOut
 }
 
 // pointsInside reports whether a relative link at p stays below the root as

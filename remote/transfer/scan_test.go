@@ -99,6 +99,54 @@ func TestScanKeepsLinksInsideAndNamesThoseThatPointOut(t *testing.T) {
 	}
 }
 
+// A link that leads nowhere is one, and so is one that goes by many others.
+func TestALinkInACircleIsNotCalledOneThatPointsOut(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"f": "x", "through": "-> f/none", "a": "-> b", "b": "-> d/../a", "d/x": "x", "l0": "-> f", "o0": "-> ../x"}
+	for i := range 20 {
+		files[fmt.Sprintf("l%d", i+1)] = fmt.Sprintf("-> l%d", i)
+		files[fmt.Sprintf("o%d", i+1)] = fmt.Sprintf("-> o%d", i)
+	}
+	writeFiles(t, dir, files)
+	tree := scanTest(t, dir)
+	links := tree.Links()
+	if links["through"] != "f/none" || links["l20"] != "l19" || links["a"] != "" || links["o3"] != "" || links["o20"] != "" {
+		t.Errorf("links are %v", links)
+	}
+	if len(tree.Warnings) != 2 || !strings.Contains(tree.Warnings[0], "points out") || strings.Contains(tree.Warnings[0], "a -> b") ||
+		!strings.HasSuffix(tree.Warnings[1], "lead back to themselves: a -> b, b -> d/../a.") {
+		t.Errorf("warnings are %q", tree.Warnings)
+	}
+}
+
+// A directory that git ignores is what trainings write to.
+func TestADirectoryThatARunWritesToIsThereWhateverIgnoresItsContent(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"train.py": "1", ".gitignore": "/outputs/\n/logs\n/held\n", "outputs/old.pt": "x", "outputs/ckpt/1.pt": "x",
+		"logs/tb/events": "x", "file": "x", "held/id_rsa": "k", "__pycache__/x/y": "x"})
+	if err := os.Symlink("logs", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	rooms := []string{"outputs/ckpt", "logs/tb/", "file", "link/tb", "none/there", "../outside", "held", "__pycache__/x", "outputs"}
+	tree, err := Scan(t.Context(), dir, Rules{Rooms: rooms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range tree.entries {
+		got = append(got, string(e.kind)+" "+e.path)
+	}
+	want := []string{"f .gitignore", "f file", "d held", "l link", "d logs", "d logs/tb", "d outputs", "d outputs/ckpt", "f train.py"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the tree has %q, want %q", got, want)
+	}
+	before := tree.Fingerprint()
+	writeFiles(t, dir, map[string]string{"outputs/new.pt": "x"})
+	if again, err := Scan(t.Context(), dir, Rules{Rooms: rooms}); err != nil || again.Fingerprint() != before {
+		t.Errorf("what was written there changes the tree, %v", err)
+	}
+}
+
 func TestSecretsAreHeldBackUnlessTheUserSendsThem(t *testing.T) {
 	cert, key := "-----BEGIN CERTIFICATE-----\nMII\n", "-----BEGIN "+"PRIVATE KEY-----\nMII\n"
 	dir := t.TempDir()

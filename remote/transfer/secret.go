@@ -20,6 +20,9 @@ type Rules struct {
 	// Hold of what is held back although it does not. They are the user's: no
 	// file of the project has a say in this.
 	Send, Hold []string
+	// Rooms are directories that are on the nodes as they are here, if only empty: what a
+	// training writes to is often what git ignores, and there it would be missing.
+	Rooms []string
 	// NamesOnly has Scan look into no file for secrets: Read does, and every Sync.
 	NamesOnly bool
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/secretfile"
 )
@@ -39,6 +40,7 @@ type finding struct {
 	asked      bool   // a line of the project wants it sent
 	isLink     bool
 	outside    string // where a link leads that leads out
+	round      string // where one leads that leads back to itself
 }
 
 // LookAtProject finds what decides which files of the project in dir are sent, as Scan
@@ -106,9 +108,10 @@ func (s *Survey) Tree(ctx context.Context, r Rules) (*Tree, error) {
 		}
 		t.add(&s.found[i])
 	}
+	t.dropEmptied()
+	t.addRooms(r.Rooms)
 	// Byte order, so that the list does not depend on the laptop's system.
 	slices.SortFunc(t.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
-	t.dropEmptied()
 	t.tree.Warnings = append(t.tree.Warnings, s.notes...)
 	t.warn()
 	return t.tree, nil
@@ -122,8 +125,8 @@ type sifting struct {
 	peeks   int // how many more files may be looked into
 	emptied map[string]bool
 
-	outside, special []string
-	big              []*treeEntry // files that are large by themselves
+	outside, round, special []string
+	big                     []*treeEntry // files that are large by themselves
 }
 
 // add takes one thing, unless it is held back.
@@ -136,6 +139,9 @@ func (s *sifting) add(f *finding) {
 		return
 	case f.outside != "":
 		s.outside = append(s.outside, f.outside)
+		return
+	case f.round != "":
+		s.round = append(s.round, f.round)
 		return
 	case f.kind == 0 && !f.isLink:
 		s.special = append(s.special, f.path)
@@ -194,4 +200,28 @@ func (s *sifting) dropEmptied() {
 	s.tree.entries = slices.DeleteFunc(s.tree.entries, func(e *treeEntry) bool {
 		return e.kind == kindDir && s.emptied[e.path] && !kept[e.path]
 	})
+}
+
+// addRooms adds the directories that are to be there although nothing in them is sent,
+// and those that they lie in. What is no directory here is none there; a link is not
+// followed.
+func (s *sifting) addRooms(rooms []string) {
+	has := map[string]bool{}
+	for _, e := range s.tree.entries {
+		has[e.path] = true
+	}
+	for _, room := range rooms {
+		var way string
+		for name := range strings.SplitSeq(path.Clean(room), "/") {
+			way = path.Join(way, name)
+			info, err := s.root.Lstat(way)
+			if err != nil || !info.IsDir() || neverSent(name) {
+				break
+			}
+			if !has[way] { // without its time, which what is written there changes
+				has[way] = true
+				s.tree.entries = append(s.tree.entries, &treeEntry{path: way, kind: kindDir, mode: 0o755, mtime: time.Unix(0, 0)})
+			}
+		}
+	}
 }

@@ -17,6 +17,7 @@ const namesShown = 5
 func (s *sifting) warn() {
 	t := s.tree
 	slices.Sort(s.outside)
+	slices.Sort(s.round)
 	slices.Sort(s.special)
 	say := func(names []string, format string) {
 		if len(names) > 0 {
@@ -33,6 +34,7 @@ func (s *sifting) warn() {
 			nameText(e.path), units.Bytes(e.size), exactRule(e.path), dlwbIgnoreFile))
 	}
 	say(s.outside, "Not sent, because the link points out of the project: %s. Copy what it points to into the project, or fetch it on the node.")
+	say(s.round, "Not sent, because the links lead back to themselves: %s.")
 	say(s.special, "Not sent, because it is no file, directory or link: %s.")
 	t.noticed = t.Warnings
 	t.tellHeld()

@@ -198,7 +198,7 @@ func (m *Maker) preflight(ctx context.Context, plan *Plan, tree *transfer.Tree) 
 	spec := Spec(plan.Profile)
 	spec.Code = func(ctx context.Context) (cloud.Code, error) {
 		_, err := tree.Read(ctx) // what looks like a secret by its content is none of it
-		return cloud.Code{Dir: plan.Profile.CodeDir(), Paths: tree.Paths(), Links: tree.Links()}, err
+		return cloud.Code{Dir: plan.Profile.CodeDir(), Paths: tree.Paths(), Links: tree.Links(), Empty: tree.Empty()}, err
 	}
 	spec.Have, _ = m.owner.Up(plan.Cluster)
 	spec.Ask = asking(plan.Profile)
@@ -236,7 +236,7 @@ func (m *Maker) Sent(p *profiles.Profile) (transfer.Rules, error) {
 	if err == nil {
 		err = m.inside(p) // a link may be another one than when it was planned
 	}
-	return transfer.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold}, err
+	return transfer.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold, Rooms: rooms(p)}, err
 }
 
 // giveSecrets adds the variables that the user names to those of the profile.

@@ -16,7 +16,7 @@ import (
 // $XDG_STATE_HOME, else ~/.local/state/dlwb.
 func Default() (string, error) {
 	if d := os.Getenv("DLWB_HOME"); d != "" {
-		return filepath.Abs(d)
+		return named(d)
 	}
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, "dlwb"), nil
@@ -29,6 +29,21 @@ func Default() (string, error) {
 		return "", fmt.Errorf("find the state directory: %w; set DLWB_HOME", err)
 	}
 	return filepath.Join(home, ".local", "state", "dlwb"), nil
+}
+
+// named is the directory that DLWB_HOME names. A relative one would be another in each
+// directory: clusters would be on record in one and not in the next, and a project
+// could bring a state directory in which it is trusted. Who writes ~ in a file of
+// variables, which no shell reads, has one as well.
+func named(d string) (string, error) {
+	if !filepath.IsAbs(d) {
+		what := "is a relative path, and would be another directory in each place"
+		if d[0] == '~' {
+			what = "begins with ~, which only a shell expands"
+		}
+		return "", fmt.Errorf("find the state directory: DLWB_HOME is %q, which %s; give the whole path", d, what)
+	}
+	return filepath.Clean(d), nil
 }
 
 // Make makes the state directory, and refuses one that another user of this
