@@ -296,7 +296,7 @@ var EnvironmentKinds = environment.Kinds
 func Spec(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
-		Name: p.Name, Count: m.Count, Engine: engineAsked(p), HasEnv: len(p.Run.Env) > 0, Own: p.Own(),
+		Name: p.Name, Count: m.Count, Engine: engineAsked(p), Restarts: p.Run.Restarts, HasEnv: len(p.Run.Env) > 0, Own: p.Own(),
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,
