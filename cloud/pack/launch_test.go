@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -85,6 +86,28 @@ n=0; while kill -0 "$(cat pid)" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$(ca
 `)
 	if code != 0 {
 		t.Errorf("the rank has outlived it: code %d\n%s", code, out)
+	}
+}
+
+// A TERM that comes just when a rank was started reaches it.
+func TestARankThatWasJustStartedIsToldToEnd(t *testing.T) {
+	c, at := launch(t, "")
+	const just = `import os, signal, subprocess, launch
+start = subprocess.Popen
+def started(*words, **more):
+    p = start(*words, **more)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return p
+launch.subprocess.Popen = started
+print(launch.run([(0, ["sh", "-c", "exec sleep 600"], dict(os.environ))]))
+`
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p := exec.CommandContext(ctx, c.Path, "-c", just)
+	p.Dir, p.WaitDelay = at, time.Second
+	out, err := p.CombinedOutput()
+	if err != nil || string(out) != "{0: 143}\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
