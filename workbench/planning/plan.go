@@ -72,6 +72,8 @@ type Plan struct {
 	// Script is what is handed to a service that takes whole jobs; empty: nothing
 	// is. RUN and HOME stand for what is known at the launch.
 	Script string `json:"script,omitempty"`
+	// Beside: see cloud.Preflight.
+	Beside bool `json:"-"`
 }
 
 // Code is what would be copied to the nodes at most.
@@ -168,6 +170,9 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	var found cloud.Preflight
 	if !by.unexamined {
 		found = m.preflight(ctx, plan, tree)
+	}
+	if plan.Beside = found.Beside; plan.Beside {
+		plan.Nodes = p.Nodes()
 	}
 	if by.atOnce {
 		plan.Tree = tree
