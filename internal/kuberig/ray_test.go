@@ -43,7 +43,7 @@ func TestRayTrainsInAClusterWithoutKubeRay(t *testing.T) {
 	t.Cleanup(func() { _ = c.Stop() })
 	p := newProject(t, overlay.Build(t, nil), c.Kubeconfig)
 	p.Write("train.py", rayTask)
-	p.profile("name: bare\nprovider: kubernetes\nmachines: {count: 2, gpus: 1}\nresults: {paths: [outputs/]}\nrun: {engine: ray, command: train.py, env: {PATH: \"" + ray + "/bin:/usr/local/bin:/usr/bin:/bin\"}}\n")
+	p.profile("name: bare\nprovider: kubernetes\nmachines: {count: 2, gpus: 1}\nresults: {paths: [outputs/]}\nrun: {engine: ray, command: train.py, env: {PATH: \"" + ray + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n")
 	if plan := p.Must("plan", "--plain"); !strings.Contains(plan, "the job becomes a Job: ") || !strings.Contains(plan, "Ray's head and its workers run in its pods, without KubeRay") || strings.Contains(plan, "node0 is one more") {
 		t.Errorf("the plan is\n%s", plan)
 	}
