@@ -322,6 +322,9 @@ dist.destroy_process_group()
 
 // Torchrun's agents on two hosts start their ranks again, all of them, and the job goes on.
 func TestTorchrunStartsItsRanksAgainInATrainingJob(t *testing.T) {
+	if os.Getenv("DLWB_SAGEMAKER_TRAINING") == "" {
+		t.Skip("NOT RUN: it trains by a real torch: make test-sagemaker does")
+	}
 	if exec.Command("/usr/bin/python3", "-c", "import torch").Run() != nil {
 		t.Skip("NOT RUN: python3-torch is not installed; make test-slurm installs it on Debian and Ubuntu")
 	}
