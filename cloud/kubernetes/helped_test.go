@@ -64,6 +64,7 @@ func TestAPodOfHelpersThatEndsIsNamed(t *testing.T) {
 		"ended by the job":  {1, ended(143, "Error", ""), "started ended(143)"},
 		"the head's Ray":    {0, ended(143, "Error", "helper: ray on node0 ended with code 1\nranks: 0:143\n"), "started stopping(failed: ray on node0 ended with code 1) rank-ended(143TERM) ended(143)"},
 		"the driver":        {0, ended(3, "Error", "ranks: 0:3\n"), "started rank-ended(3) ended(3)"},
+		"the driver, told":  {0, ended(15, "Error", "told: this pod was told to end\nranks: 0:15\n"), "started stopping(its pod was told to end) rank-ended(15) ended(15)"},
 		"the driver killed": {0, ended(137, "Error", ""), "started rank-ended(137KILL) ended(137)"},
 	} {
 		if got := told(storyOf(r, c.number, look{object: object, pod: c.pod})); got != c.want {

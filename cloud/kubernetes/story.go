@@ -131,6 +131,8 @@ func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopp
 	}
 	why := helpers.Ended(l.pod.Name, end.Message, int(end.ExitCode), ranks)
 	switch {
+	case why == "" && helpers.Told(end.Message):
+		return "its pod was told to end"
 	case why == "":
 		return ""
 	case end.Reason == "OOMKilled":

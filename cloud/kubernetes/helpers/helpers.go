@@ -124,6 +124,17 @@ func Pack(a *pack.Archive, nodes []Node) error {
 	return nil
 }
 
+// Told reports whether a pod was told to end before its ranks had ended, with codes of their
+// own, as serve.py has left it in the message of its container.
+func Told(message string) bool {
+	for line := range strings.Lines(message) {
+		if strings.HasPrefix(line, "told: ") {
+			return true
+		}
+	}
+	return false
+}
+
 // Ended is why a pod ended by whose end others lose what serves them, as serve.py has left
 // it in the message of its container, or as its code tells where it has no rank; empty:
 // nothing of that kind ended it.

@@ -173,7 +173,7 @@ class Pod:
     """What runs here."""
 
     def __init__(self, node):
-        self.number, self.asked, self.helpers, self.fault = node["number"], [], {}, ""
+        self.number, self.asked, self.helpers, self.fault, self.gone = node["number"], [], {}, "", False
         self.over = False  # the ranks have ended
         self.procs = node["procs"]
         for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -207,7 +207,8 @@ class Pod:
 
     def help(self, p):
         try:
-            self.helpers[subprocess.Popen(p["argv"], env=self.environ(p), stdin=subprocess.DEVNULL)] = p["name"]
+            # Of a group of its own, which no signal to that of the ranks reaches.
+            self.helpers[subprocess.Popen(p["argv"], env=self.environ(p), stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=launch.bound())] = p["name"]
         except OSError as e:
             self.fail("%s can't be started on node%d: %s" % (p["name"], self.number, e))
 
@@ -218,14 +219,20 @@ class Pod:
             note("helper: " + text)
 
     def dead(self):
-        """Whether a helper has ended before it was told to."""
-        if self.fault:
+        """Whether a helper has ended before it was told to. In a pod that is to end that is
+        no fault of it: the run is about to be over."""
+        if self.fault or self.gone:
             return True
         for h, name in self.helpers.items():
             # Ray ends by itself when its head does, and that may be before the word of it.
             if h.poll() is not None and not self.over and not self.link.over.wait(5 if self.number else 0):
-                self.fail("%s on node%d ended with code %d: the log of its launcher says why" % (name, self.number, launch.shell(h.returncode)))
-        return bool(self.fault)
+                text = "%s on node%d ended with code %d" % (name, self.number, launch.shell(h.returncode))
+                if self.termed:
+                    self.gone = True
+                    say("%s", text)
+                else:
+                    self.fail(text + ": the log of its launcher says why")
+        return bool(self.fault or self.gone)
 
     def ready(self, p):
         """Waits for what a process needs. Says what is missing where it does not come."""
@@ -258,6 +265,8 @@ class Pod:
         """Helps until the ranks elsewhere have ended."""
         while not self.link.over.wait(LOOK):
             if self.dead():
+                if not self.fault:
+                    return 128 + signal.SIGTERM
                 return next((launch.shell(h.returncode) for h in self.helpers if h.returncode), 1)
             if self.termed and time.monotonic() - self.termed > GRACE:
                 return 128 + signal.SIGTERM
@@ -274,14 +283,17 @@ class Pod:
             while not self.over and not self.dead():
                 time.sleep(LOOK)
             if not self.over:
-                os.kill(os.getpid(), signal.SIGTERM)
+                if not self.termed:
+                    os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(GRACE)
                 if not self.over:
-                    os._exit(self.code({}))
+                    os._exit(self.code({}) or 128 + signal.SIGTERM)
 
         threading.Thread(target=watch, daemon=True).start()
         codes = launch.run([(p["ranks"][0], p["argv"], self.environ(p)) for p in ranks], asked=self.asked)
         self.over = True
+        if self.asked and not self.fault and any(c not in (0, 128 + signal.SIGTERM) for c in codes.values()):
+            note("told: this pod was told to end")  # a driver of Ray exits with 15 then
         return codes
 
     def code(self, codes):

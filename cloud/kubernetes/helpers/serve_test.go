@@ -278,6 +278,38 @@ func TestAPodThatIsKilledIsLost(t *testing.T) {
 	p.said(0, "dlwb: node1 is lost: its pod has ended, or can't be reached")
 }
 
+// A driver of Ray that is told to end exits with 15: that is no failure of its own, and
+// what pod 0 leaves says so.
+func TestARankThatWasToldToEndHasNotFailedByItself(t *testing.T) {
+	p := job3(t, `trap 'exit 15' TERM; : >"$TOLD/trains"; while :; do sleep 0.05; done`, nil)
+	p.start(0, 1, 2)
+	p.until("trains")
+	_ = p.all[0].Process.Signal(syscall.SIGTERM)
+	p.ends(15, 0, 0)
+	if got := p.left(0); !Told(got) || !strings.HasSuffix(got, "ranks: 0:15\n") {
+		t.Errorf("pod 0 has left %q", got)
+	}
+}
+
+// A helper that ends when its pod was told to end is not why: the job has ended for
+// another reason.
+func TestAHelperThatEndsInAPodThatIsToEndIsNotAtFault(t *testing.T) {
+	p := job3(t, `trap ': >"$TOLD/told"; sleep 1; exit 15' TERM; : >"$TOLD/trains"; while :; do sleep 0.05; done`, func(all []Node) {
+		for i := range 2 {
+			all[i].Procs[0].Argv = []string{"sh", "-c", fmt.Sprintf(`: >"$TOLD/up-%d"; until [ -e "$TOLD/told" ]; do sleep 0.05; done; exit 5`, i)}
+		}
+	})
+	p.start(0, 1, 2)
+	p.until("trains")
+	for _, i := range []int{1, 0} {
+		_ = p.all[i].Process.Signal(syscall.SIGTERM)
+	}
+	p.ends(15, -1, 0)
+	if got := p.left(0) + p.left(1); strings.Contains(got, "helper: ") || !Told(got) {
+		t.Errorf("the pods have left %q", got)
+	}
+}
+
 // What the rank waits for, and never comes, is in its log.
 func TestARankWhoseHelpersDoNotComeUpSaysWhatIsMissing(t *testing.T) {
 	p := job3(t, "echo trains", func(all []Node) {
