@@ -261,6 +261,9 @@ type Preflight struct {
 	// seen: UnknownGPUs where it was not. It is empty where nothing is known
 	// of the nodes before they are there.
 	GPUs []int
+	// Beside: the service does not start the engine's cluster here (about.Provider.Clusters),
+	// and what that is made of runs beside the ranks.
+	Beside bool
 	// Answers are what machines printed that were asked Spec.Ask, in their order; one
 	// that could not be asked has none.
 	Answers []Answer

@@ -153,7 +153,7 @@ type Job struct {
 	Ports int
 	Leads bool
 	// Restarts says that a launcher starts ranks again that have failed: its own end
-	// counts. Where the provider Serves, too.
+	// counts.
 	Restarts bool
 	// Keep are the paths below the code's directory of replica 0 that hold results.
 	Keep []string

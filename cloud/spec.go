@@ -12,6 +12,8 @@ type Spec struct {
 	// Engine is what the profile has its ranks started by, by its word or by the launcher
 	// that its command begins with; empty: what is found at the launch.
 	Engine string
+	// Restarts is how often ranks that have failed are to be started again; 0: never.
+	Restarts int
 	// HasEnv says that the run gets variables.
 	HasEnv bool
 	// Own is what only this provider can be told, in the struct of its options;

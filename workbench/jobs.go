@@ -173,7 +173,7 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 // machines before they are.
 func (d *drive) jobSite(ctx context.Context, j jobs, run string) (s planning.Site, err error) {
 	p := d.plan.Profile
-	s = planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort, Unplaced: true, Sources: planning.Sources(p)}
+	s = planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort, Unplaced: true, Beside: d.plan.Beside, Sources: planning.Sources(p)}
 	if s.Port == 0 {
 		s.PortIs = job.Port
 	}

@@ -173,11 +173,9 @@ type Traits struct {
 	// one: its containers write there themselves, at the address in DLWB_OUTPUT.
 	KeptInS3 bool
 	// RanksOnly: its jobs have ranks, and nothing beside them: no container that dlwb
-	// starts, and, unless it Serves, no processes and files that an engine needs besides,
-	// and no launcher that starts ranks again.
+	// starts, and, unless it Serves, no processes and files that an engine needs besides.
 	RanksOnly bool
-	// Serves: its jobs have the processes and files that an engine needs beside its ranks,
-	// and launchers that start ranks again.
+	// Serves: its jobs have the processes and files that an engine needs beside its ranks.
 	Serves bool
 	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
 	Deadline bool

@@ -46,6 +46,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	}
 	c := &check{door: d, spec: spec, m: m, tried: make(chan *core.Pod, 1)}
 	out.Findings = append(out.Findings, c.all(ctx)...)
+	out.Beside = c.kind == batchJob && byRay(spec.Engine)
 	return out
 }
 
@@ -112,6 +113,9 @@ func (c *check) checkKind(ctx context.Context) []cloud.Finding {
 	case !alive:
 		return []cloud.Finding{{What: "operator", Text: fmt.Sprintf("nobody acts on a %s: %s", c.kind.object, text),
 			Next: "its administrator looks at the pods of that deployment; " + c.kind.instead()}}
+	}
+	if c.kind == batchJob && byRay(c.spec.Engine) {
+		text += "; Ray's head and its workers run in its pods, without KubeRay"
 	}
 	return []cloud.Finding{cloud.Passed("operator", fmt.Sprintf("the job becomes a %s: %s", c.kind.object, text))}
 }

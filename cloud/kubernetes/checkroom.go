@@ -182,7 +182,7 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	}
 	c.tried <- back
 	found := []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+c.kind.image(c.spec))}
-	if c.kind == rayJob && c.kind.image(c.spec) == options.DefaultRayImage && c.spec.Image != options.DefaultRayImage {
+	if c.kind.image(c.spec) == options.DefaultRayImage && c.spec.Image != options.DefaultRayImage {
 		found = append(found, cloud.Warning("image", "the profile names no image with Ray: it is Ray's own, "+options.DefaultRayImage+", which has no PyTorch", "machines.image"))
 	}
 	found = append(found, given(c.m, back)...)

@@ -71,8 +71,8 @@ func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) 
 // unfit says why a job can't be of a kind.
 func unfit(k *kind, n need) error {
 	switch {
-	case n.ray:
-		return &apiError{text: "Ray's head and its workers can't be the pods of a " + k.object, next: "machines.kind: " + options.RayJob + ", or leave it out"}
+	case n.ray || n.helps:
+		return &apiError{text: "Ray's head and its workers can't be the pods of a " + k.object, next: "machines.kind: " + options.RayJob + " or " + options.Job + ", or leave it out"}
 	case k == rayJob:
 		return &apiError{text: "what a RayJob runs is a driver of Ray", next: "run.engine: ray, or leave machines.kind out"}
 	case n.mpi:
@@ -100,7 +100,7 @@ func (k *kind) missing() string {
 
 // instead is what does without the operator of a kind.
 func (k *kind) instead() string {
-	if k == rayJob || k == mpiJob {
+	if k == mpiJob {
 		return "another run.engine needs none: torchrun"
 	}
 	return "machines.kind: " + options.Job + " needs none"

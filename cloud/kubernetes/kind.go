@@ -59,7 +59,8 @@ func kindNamed(name string) *kind {
 type need struct {
 	tasks []task // of a training of TensorFlow; nil: there are none
 	mpi   bool   // mpirun starts the ranks
-	ray   bool   // it runs in a cluster of Ray
+	ray   bool   // it runs in a cluster of Ray that KubeRay makes
+	helps bool   // its pods start what its engine needs beside the ranks
 	pods  bool   // its pods have a user or a priority that the profile gives
 }
 
@@ -123,7 +124,7 @@ var batchJob = &kind{
 	replica: func(r ref, i int) string {
 		return fmt.Sprintf("%sjob-name=%s,%sjob-completion-index=%d", labelBatch, r.Name, labelBatch, i)
 	},
-	fits:    alike,
+	fits:    func(n need) bool { return n.helps || alike(n) },
 	spec:    batchSpec,
 	stop:    `{"spec":` + stopDeadline + `}`,
 	service: true,

@@ -3,7 +3,7 @@
 # passes TERM on, and exits as the training did. Programs that are the first
 # process themselves do not hear TERM. As "ray" it starts Ray in place of the training,
 # and as "driver" the training in a pod where it has done that.
-given=/dlwb/given work=/dlwb/work part=${1:-}
+given=/dlwb/given work=/dlwb/work part=${1:-} with=launch.py
 note() { printf '%s\n' "$1" >/dev/termination-log 2>/dev/null; }
 give_up() {
 	echo "dlwb: $1" >&2
@@ -40,7 +40,7 @@ fi
 . "$work/node/$node.sh"
 if [ "${several:-}" = yes ]; then
 	command -v python3 >/dev/null 2>&1 || give_up "several ranks in a pod need python3 in the image"
-	set -- python3 -u "$work/launch.py" "$work/node/$node.json"
+	set -- python3 -u "$work/$with" "$work/node/$node.json"
 fi
 command -v "$1" >/dev/null 2>&1 || give_up "there is no $1 in the image"
 export DLWB_RESULTS="$work/.dlwb-node"

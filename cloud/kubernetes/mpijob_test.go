@@ -73,7 +73,9 @@ func TestAJobBecomesAnObjectThatHasWhatItNeeds(t *testing.T) {
 		{"mpirun", need{mpi: true}, []string{options.MPIJob}},
 		{"workers of TensorFlow", workers, []string{options.TFJob, options.TrainJob, options.Job}},
 		{"parameter servers", servers, []string{options.TFJob}},
-		{"Ray", need{ray: true}, []string{options.RayJob}},
+		{"a Ray that KubeRay starts", need{ray: true}, []string{options.RayJob}},
+		{"a Ray that is not laid out yet", need{ray: true, helps: true}, []string{options.RayJob, options.Job}},
+		{"helpers", need{helps: true}, []string{options.Job}},
 	} {
 		var fit []string
 		for _, k := range kinds {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/kubernetes/helpers"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
@@ -28,9 +29,9 @@ var keepSh string
 // for all of it.
 const mostPayload = 1000 << 10
 
-// payload packs the code and what each replica runs, and stops where it is plain
-// that there is no room.
-func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) ([]byte, error) {
+// payload packs the code and what each replica runs, by itself or with helpers, and stops
+// where it is plain that there is no room.
+func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string, helped ...helpers.Node) ([]byte, error) {
 	var b bytes.Buffer
 	a := pack.NewArchive(&b)
 	a.Text("launch.py", pack.Launcher)
@@ -47,6 +48,11 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) (
 		}
 		a.Text(fmt.Sprintf("node/%d.json", i), string(text))
 		a.Text(fmt.Sprintf("node/%d.sh", i), scriptOf(n))
+	}
+	if len(helped) > 0 {
+		if err := helpers.Pack(a, helped); err != nil {
+			return nil, err
+		}
 	}
 	if withCode {
 		a.Code("code/", code, func() bool { return b.Len() > 64<<20 })

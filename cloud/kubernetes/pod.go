@@ -140,7 +140,7 @@ func (k *kind) image(spec cloud.Spec) string {
 	switch {
 	case spec.Image != "" && spec.Image != "pytorch":
 		return spec.Image
-	case k == rayJob:
+	case k == rayJob, byRay(spec.Engine):
 		return options.DefaultRayImage
 	}
 	return options.DefaultImage

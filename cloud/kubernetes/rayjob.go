@@ -246,8 +246,8 @@ func rayLines(log string) func([]byte) ([]byte, bool) {
 }
 
 // rayNotHere is what to do where a cluster has no KubeRay.
-const rayNotHere = "have KubeRay installed (its operator, and the kinds that come with it), or another run.engine: torchrun needs none"
+const rayNotHere = "have KubeRay installed (its operator, and the kinds that come with it), or leave machines.kind out: without it, a " + options.Job + " has Ray's head and its workers in its pods"
 
 func noRay() error {
-	return &apiError{text: fmt.Sprintf("a training by Ray is a RayJob (%s), and the cluster takes none", rayJob.resource.GroupVersion()), next: rayNotHere}
+	return &apiError{text: fmt.Sprintf("the run was planned as a RayJob (%s), and the cluster takes none now", rayJob.resource.GroupVersion()), next: "run again: it becomes a " + options.Job}
 }

@@ -363,15 +363,20 @@ func TestWhatStandsInTheWayOfARayJobIsNamedBefore(t *testing.T) {
 		want    []string
 	}{
 		"nothing":       {options.Machines{GPUs: 2}, 2, nil, []string{"the job becomes a RayJob", "✓ dry run: the cluster takes the RayJob and its pods, of the image rayproject/ray:2.54.0-gpu", "✓ gpus", "! image: the profile names no image with Ray"}},
-		"another kind":  {options.Machines{Kind: options.Job}, 2, nil, []string{"✗ kind: Ray's head and its workers can't be the pods of a Job", "machines.kind: rayjob"}},
+		"another kind":  {options.Machines{Kind: options.PyTorchJob}, 2, nil, []string{"✗ kind: Ray's head and its workers can't be the pods of a PyTorchJob", "machines.kind: rayjob or job"}},
+		"a plain Job":   {options.Machines{Kind: options.Job, GPUs: 2}, 2, nil, []string{"✓ operator: the job becomes a Job: ", "Ray's head and its workers run in its pods, without KubeRay", "✓ dry run: the cluster takes the Job and its pods, of the image rayproject/ray:2.54.0-gpu"}},
 		"too many GPUs": {options.Machines{GPUs: 2}, 3, nil, []string{"✗ gpus: 2 pods of 2 GPUs fit on the nodes, were they all free, and the job has 3"}},
 		"quota": {options.Machines{Namespace: "team", GPUs: 1}, 2, func(t *testing.T) { c.Apply(t, quotaTeam); time.Sleep(time.Second) },
 			[]string{"✗ quota: 4 pods need 2 of requests.nvidia.com/gpu, and quota gpus allows 1 in all"}},
-		"operator": {options.Machines{}, 2, func(t *testing.T) {
+		"operator": {options.Machines{Kind: options.RayJob}, 2, func(t *testing.T) {
 			c.Apply(t, strings.NewReplacer("control-plane: kubeflow-training-operator", "app.kubernetes.io/component: kuberay-operator", "training-operator", "kuberay-operator").Replace(deadOperator))
 		},
-			[]string{"✗ operator: nobody acts on a RayJob: kuberay-operator in namespace kubeflow has no pod that is ready", "another run.engine needs none"}},
-		"rights": {options.Machines{Context: "tenant"}, 2, nil, []string{"✗ rights: you may not create rayjobs.ray.io, get rayjobs.ray.io", "create configmaps"}},
+			[]string{"✗ operator: nobody acts on a RayJob: kuberay-operator in namespace kubeflow has no pod that is ready", "machines.kind: job needs none"}},
+		"another that needs none": {options.Machines{}, 2, func(t *testing.T) {
+			c.Apply(t, strings.NewReplacer("control-plane: kubeflow-training-operator", "app.kubernetes.io/component: kuberay-operator", "training-operator", "kuberay-operator").Replace(deadOperator))
+		},
+			[]string{"✓ operator: the job becomes a Job: ", "without KubeRay"}},
+		"rights": {options.Machines{Context: "tenant", Kind: options.RayJob}, 2, nil, []string{"✗ rights: you may not create rayjobs.ray.io, get rayjobs.ray.io", "create configmaps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if k.prepare != nil {

@@ -9,6 +9,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/dlwb/dlwb/cloud/kubernetes/helpers"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -48,7 +49,7 @@ func storyOf(r ref, number int, l look) (all []job.Status) {
 		return append(all, job.Status{Kind: job.Waiting, Rank: -1, Why: why})
 	}
 	early := slices.Contains(note.Ended, number) // it had ended before it was stopped
-	why := whyStopped(l, end, note, stopped)
+	why := whyStopped(l, end, note, stopped, len(r.Ranks[number]))
 	if why == "" && tidied(l, end) {
 		why = "the job had ended well, and its operator ended what still ran"
 	}
@@ -109,7 +110,7 @@ func ranksSaid(message string) map[int]int {
 }
 
 // whyStopped is why somebody ended the replica; empty: nobody did.
-func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopped bool) string {
+func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopped bool, ranks int) string {
 	if stopped {
 		return note.Why
 	}
@@ -125,7 +126,19 @@ func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopp
 	if l.gone && l.object == nil || beingDeleted(l, end) {
 		return job.Cancelled + "the job was deleted in the cluster"
 	}
-	return ""
+	if end == nil {
+		return ""
+	}
+	why := helpers.Ended(l.pod.Name, end.Message, int(end.ExitCode), ranks)
+	switch {
+	case why == "" && helpers.Told(end.Message):
+		return "its pod was told to end"
+	case why == "":
+		return ""
+	case end.Reason == "OOMKilled":
+		return job.NoMemory + "pod " + l.pod.Name + " ran out of memory (machines.mem)"
+	}
+	return job.Failed + why
 }
 
 // beingDeleted reports whether somebody deletes the job, and the replica did not come to

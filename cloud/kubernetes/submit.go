@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/kubernetes/helpers"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
@@ -47,7 +48,8 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 		tasks := tasksOf(j)
 		n := needOf(j.Spec, tasks)
-		n.mpi, n.ray = byMPI(j.Engine), byRay(j.Engine)
+		n.mpi, n.helps = byMPI(j.Engine), helpers.Needed(j)
+		n.ray = byRay(j.Engine) && !n.helps
 		k, err := d.choose(ctx, m.Kind, n)
 		if err != nil {
 			return cloud.Submitted{}, err
@@ -89,8 +91,11 @@ func (s submission) hosts() []string {
 
 // nodes is what each replica runs.
 func (s submission) nodes() []pack.Node {
-	if s.kind == mpiJob {
+	switch {
+	case s.kind == mpiJob:
 		return mpiNodes(s.job, s.hosts())
+	case helpers.Needed(s.job):
+		return nil
 	}
 	place := job.Placing(s.hosts(), headPort).Replace
 	if s.kind == rayJob {
@@ -230,7 +235,11 @@ func owns(labels map[string]string, life string) bool {
 // the variables; nil where there are none.
 func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
 	m := ownOf(s.job.Spec)
-	packed, err := payload(s.job.Code, m.Workdir == "", s.nodes(), s.job.Keep)
+	var helped []helpers.Node
+	if helpers.Needed(s.job) {
+		helped = helpers.Nodes(s.job, dirWork, s.hosts(), headPort)
+	}
+	packed, err := payload(s.job.Code, m.Workdir == "", s.nodes(), s.job.Keep, helped...)
 	if err != nil {
 		return nil, nil, err
 	}

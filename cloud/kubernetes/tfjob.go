@@ -48,7 +48,7 @@ var tfJob = &kind{
 // alike reports whether all replicas of a job work and end alike, so that no operator
 // has to know which is which.
 func alike(n need) bool {
-	return !n.mpi && !n.ray && !slices.ContainsFunc(n.tasks, func(t task) bool { return t.Type == taskServer })
+	return !n.mpi && !n.ray && !n.helps && !slices.ContainsFunc(n.tasks, func(t task) bool { return t.Type == taskServer })
 }
 
 // taskOf is the task of a replica; what has none is a worker.
@@ -115,7 +115,7 @@ func tfSpec(w work) (map[string]any, error) {
 // needOf is what a job of a profile needs, whose replicas have such tasks.
 func needOf(spec cloud.Spec, tasks []task) need {
 	m := ownOf(spec)
-	return need{tasks: tasks, mpi: byMPI(spec.Engine), ray: byRay(spec.Engine), pods: m.RunAs > 0 || m.Priority != ""}
+	return need{tasks: tasks, mpi: byMPI(spec.Engine), ray: byRay(spec.Engine), helps: byRay(spec.Engine), pods: m.RunAs > 0 || m.Priority != ""}
 }
 
 // asked is what a job of a profile may need, before an engine has made its ranks.

@@ -10,6 +10,7 @@ import os
 import re
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,13 +77,69 @@ def recorded(rank, code):
     return code
 
 
-def run(procs):
-    """Runs processes to their end: (rank or None, argv, env)."""
+def started_again(rank):
+    """Of a rank that its launcher starts once more, how it ended before is no end."""
+    path = os.path.join(WORK, "exit-%d" % rank)
+    try:
+        with open(path) as f:
+            code = f.read()
+        os.remove(path)
+    except OSError:
+        return
+    write(b"dlwb: rank %d ended with %s and is started again\n" % (rank, code.encode()))
+
+
+def rank_here():
+    """The rank by the word of the launcher. One that deals out the ranks as it likes
+    says DLWB_RANK_BASE: with the local rank that is the place in which it runs."""
+    try:
+        return int(os.environ["DLWB_RANK_BASE"]) + int(os.environ["LOCAL_RANK"])
+    except (KeyError, ValueError):
+        return int(os.environ[os.environ.get("DLWB_RANK_VAR", "RANK")])
+
+
+def bound():
+    """Has the kernel kill a rank when this process is killed. A launcher that starts
+    its ranks again kills what does not end in time, and knows of this process alone."""
+    try:
+        import ctypes
+
+        prctl = ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):  # no Linux, or a Python without it
+        return None
+    return lambda: prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def await_head(argv):
+    """Waits for the agent of torchrun that opens the store by which the others find
+    each other. They wait a minute for it themselves, and of several containers one may
+    come much later than the others, as its machine has to fetch the image."""
+    if "--rdzv_conf=is_host=false" not in argv:
+        return
+    at = next(w for w in argv if w.startswith("--rdzv_endpoint=")).partition("=")[2]
+    host, _, port = at.rpartition(":")
+    told = time.monotonic()
+    while True:
+        try:
+            return socket.create_connection((host.strip("[]"), int(port)), 5).close()
+        except OSError as e:
+            if time.monotonic() - told > 20:
+                told = time.monotonic()
+                write(b"dlwb: waits for torchrun of node0 at %s: %s\n" % (at.encode(), str(e).encode()))
+        time.sleep(0.2)
+
+
+def run(procs, first=None, asked=None):
+    """Runs processes to their end: (rank or None, argv, env). first is done in each
+    rank before it begins; asked has something in it once they are to end."""
+    asked, told = [] if asked is None else asked, set()
     watch, running, codes = selectors.DefaultSelector(), {}, {}
     failed, stopping = None, [None]
 
     def stop(*_):
-        for p in running:
+        asked.append(time.monotonic())
+        for p in list(running):
+            told.add(p)
             if p.poll() is None:
                 p.send_signal(signal.SIGTERM)
 
@@ -93,7 +150,7 @@ def run(procs):
             if rank is None:
                 p = subprocess.Popen(argv, env=env)
             else:
-                p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+                p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, preexec_fn=first)
                 watch.register(p.stdout, selectors.EVENT_READ, Tagger(rank))
         except OSError as e:
             write(b"dlwb: start %s: %s\n" % (argv[0].encode(), str(e).encode()))
@@ -101,6 +158,9 @@ def run(procs):
             failed = failed or time.monotonic()
             continue
         running[p] = rank
+    for p in list(running):  # it was asked while they were being started
+        if asked and p not in told:
+            p.send_signal(signal.SIGTERM)
     while running:
         for key, _ in watch.select(0.1) if watch.get_map() else [time.sleep(0.1)] and []:
             data = os.read(key.fd, 65536)
@@ -166,8 +226,9 @@ def shell(code):
 
 def main(argv):
     if argv[1] == "--rank":
-        rank = int(os.environ[os.environ.get("DLWB_RANK_VAR", "RANK")])
-        sys.exit(run([(rank, argv[2:], dict(os.environ))])[rank])
+        rank = rank_here()
+        started_again(rank)
+        sys.exit(run([(rank, argv[2:], dict(os.environ))], bound())[rank])
     with open(argv[1]) as f:
         node = json.load(f)
     procs, ranks = [], []
@@ -176,6 +237,7 @@ def main(argv):
         env.update(pair.split("=", 1) for pair in p["env"] or [])
         if p.get("launcher"):
             mend(p["argv"], env)
+            await_head(p["argv"])
         ranks += p["ranks"]
         procs.append((None if p.get("launcher") else p["ranks"][0], p["argv"], env))
     codes = run(procs)

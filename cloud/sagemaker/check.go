@@ -66,6 +66,9 @@ func still(spec cloud.Spec, m options.Machines) (all []cloud.Finding) {
 	if f := instanceOf(spec.Instance); !f.OK {
 		all = append(all, f)
 	}
+	if m.Estimator != "" && spec.Restarts > 0 {
+		all = append(all, cloud.Finding{What: "restarts", Text: noRestarts, Next: noRestartsNext})
+	}
 	limit := cmp.Or(spec.Lifetime, 24*time.Hour)
 	switch {
 	case spec.Spot && waitOf(m, limit) < limit:

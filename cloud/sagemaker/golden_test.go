@@ -176,6 +176,24 @@ func TestACommandBecomesHyperparametersOrIsRefused(t *testing.T) {
 	}
 }
 
+// The toolkit of an estimator starts the ranks once: that is said before, and nothing is
+// handed in where it was not seen before.
+func TestAnEstimatorWithRestartsIsRefused(t *testing.T) {
+	for estimator, want := range map[string]bool{"": false, options.PyTorch: true} {
+		m := options.Machines{Estimator: estimator}
+		said := slices.ContainsFunc(still(cloud.Spec{Instance: "ml.m5.large", Restarts: 2}, m), func(f cloud.Finding) bool { return f.What == "restarts" && !f.OK })
+		if said != want {
+			t.Errorf("estimator %q: refused %v", estimator, said)
+		}
+	}
+	if _, err := hyperOf(cloud.Job{Restarts: true, Command: []string{"train.py"}}, ref{}, "s3://b/k"); err == nil || !strings.Contains(err.Error(), "run.restarts") {
+		t.Error(err)
+	}
+	if _, err := hyperOf(cloud.Job{Command: []string{"train.py"}}, ref{}, "s3://b/k"); err != nil {
+		t.Error(err)
+	}
+}
+
 func shownScript(s script) string {
 	text := "{" + s.program + " map["
 	for i, key := range slices.Sorted(maps.Keys(s.hyper)) {

@@ -127,9 +127,18 @@ func cantScript(what, why string) error {
 		"have the script take --NAME VALUE only, or leave machines.estimator out: then dlwb starts any command"}
 }
 
+// noRestarts is said of run.restarts with an estimator.
+const (
+	noRestarts     = "with machines.estimator the toolkit in the image starts the ranks, and starts none of them again (run.restarts)"
+	noRestartsNext = "leave machines.estimator out: then dlwb has torchrun do it; or leave out run.restarts"
+)
+
 // hyperOf are the hyperparameters of an estimator.
 func hyperOf(j cloud.Job, r ref, source string) (map[string]string, error) {
 	m := about.Own[options.Machines](j.Spec.Own)
+	if j.Restarts {
+		return nil, &plainError{noRestarts, noRestartsNext}
+	}
 	s, err := scriptOf(j.Command)
 	if err != nil {
 		return nil, err

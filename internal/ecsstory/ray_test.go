@@ -3,6 +3,7 @@
 package ecsstory
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,42 @@ sys.exit(0)
 	}
 	if strings.Contains(out, "a 'b'") && strings.Contains(out, "runtime_env") {
 		t.Errorf("a variable is in the call")
+	}
+	p.clean()
+}
+
+const fallsOnce = `import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
+if rank == 3 and not os.path.exists(os.environ["FELL"]):
+    open(os.environ["FELL"], "w").close()
+    sys.exit("the first life ends here")
+sum = torch.ones(1)
+dist.all_reduce(sum)
+print("rank", rank, "sum", int(sum), flush=True)
+dist.destroy_process_group()
+`
+
+// Torchrun's agents on two machines start their ranks again, all of them, in the job of
+// Ray that they are.
+func TestTorchrunStartsItsRanksAgainOnARealRay(t *testing.T) {
+	p := newProject(t)
+	realRay(t, p)
+	p.Write("train.py", fallsOnce)
+	p.profile("ecs", `{engine: torchrun, procs_per_node: 2, restarts: 2, command: train.py, env: {OMP_NUM_THREADS: "1", FELL: `+filepath.Join(t.TempDir(), "fell")+`}}`, "environment: {python: python3}\n")
+	out := p.Must("run", "--json", "--down")
+	var all string // the agents deal out the ranks in an order of their own
+	for place := range 4 {
+		all += p.Logs()[fmt.Sprintf("rank-%d.log", place)]
+	}
+	for rank := range 4 {
+		if !strings.Contains(all, fmt.Sprintf("rank %d sum 4\n", rank)) {
+			t.Errorf("rank %d is not through:\n%s\n%s", rank, all, out)
+		}
+	}
+	if strings.Count(all, "the first life ends here") != 1 {
+		t.Errorf("one rank failed once:\n%s", all)
 	}
 	p.clean()
 }

@@ -5,6 +5,7 @@ package sagemakerstory
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -304,4 +305,47 @@ func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
 		p.Must("down", "jobs", "--plain")
 		p.clean()
 	})
+}
+
+const fallsOnce = `import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
+if rank == 3 and not os.path.exists(os.environ["FELL"]):
+    open(os.environ["FELL"], "w").close()
+    sys.exit("the first life ends here")
+sum = torch.ones(1)
+dist.all_reduce(sum)
+print("rank", rank, "sum", int(sum), flush=True)
+dist.destroy_process_group()
+`
+
+// Torchrun's agents on two hosts start their ranks again, all of them, and the job goes on.
+func TestTorchrunStartsItsRanksAgainInATrainingJob(t *testing.T) {
+	if os.Getenv("DLWB_SAGEMAKER_TRAINING") == "" {
+		t.Skip("NOT RUN: it trains by a real torch: make test-sagemaker does")
+	}
+	if exec.Command("/usr/bin/python3", "-c", "import torch").Run() != nil {
+		t.Skip("NOT RUN: python3-torch is not installed; make test-slurm installs it on Debian and Ubuntu")
+	}
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
+	p := newProject(t)
+	p.fake.Hosts = func(n int) string { return fmt.Sprintf("127.0.0.%d", n+1) }
+	p.Write("train.py", fallsOnce)
+	run := "{engine: torchrun, procs_per_node: 2, restarts: 2, command: train.py, env: {OMP_NUM_THREADS: \"1\", FELL: " + filepath.Join(t.TempDir(), "fell") + "}}"
+	p.profile("sagemaker", run, "")
+	out := p.Must("run", "--json", "--down")
+	var all string // the agents deal out the ranks in an order of their own
+	for place := range 4 {
+		all += p.Logs()[fmt.Sprintf("rank-%d.log", place)]
+	}
+	for rank := range 4 {
+		if !strings.Contains(all, fmt.Sprintf("rank %d sum 4\n", rank)) {
+			t.Errorf("rank %d is not through:\n%s\n%s", rank, all, out)
+		}
+	}
+	if strings.Count(all, "the first life ends here") != 1 {
+		t.Errorf("one rank failed once:\n%s", all)
+	}
+	p.clean()
 }

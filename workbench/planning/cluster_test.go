@@ -10,6 +10,30 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
+// Where the service has nothing that starts Ray, its parts run beside the ranks, on the
+// nodes that the profile counts.
+func TestAClusterThatTheServiceDoesNotStartRunsBesideTheRanks(t *testing.T) {
+	p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: kubernetes\nmachines: {count: 2, gpus: 4}\nrun: {engine: ray, command: train.py}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := cloud.Preflight{GPUs: []int{4, 4}, Beside: true}
+	made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort, Beside: true}, [][]branch{gpuConditions(t.Context(), p, found)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(made[0].Notes, "\n"); len(made) != 1 || made[0].WorldSize != 8 || strings.Contains(notes, "node0 is one more") || strings.Contains(notes, ":8265") {
+		t.Errorf("%+v", made)
+	}
+	if lacks := notCarried(p, made); len(lacks) > 0 {
+		t.Errorf("%+v", lacks)
+	}
+	laid, err := LayRanks(p, Site{Nodes: make([]engine.Node, 2), Python: "python3", Run: "run", PortIs: namePort, Beside: true})
+	if err != nil || len(laid.Files) != 2 || !laid.Nodes[1][0].Helper || laid.Nodes[1][0].After == nil {
+		t.Errorf("%+v, %v", laid, err)
+	}
+}
+
 // Where the service starts Ray itself, its head is one node more than the profile counts,
 // without GPUs and without a rank; one node alone is the head. What the plan says is what
 // is handed in: the engine is known also by the launcher that the command begins with.

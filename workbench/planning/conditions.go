@@ -26,7 +26,7 @@ const lookFile = "pythons"
 // commands depend on is said as a condition.
 func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
 	p := plan.Profile
-	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort, Sources: Sources(p), Unplaced: traits(p.Provider).RanksOnly}
+	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort, Sources: Sources(p), Unplaced: traits(p.Provider).RanksOnly, Beside: plan.Beside}
 	if base.Port == 0 {
 		base.PortIs = namePort
 	}
@@ -52,8 +52,6 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 func MoreThanRanks(provider string, made engine.Plan) (why, next string) {
 	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
 	switch {
-	case made.Restarts && !traits(provider).Serves:
-		return fmt.Sprintf("run.restarts has engine %s start ranks again, and in jobs of this provider nothing does", made.Engine), "leave out run.restarts"
 	case traits(provider).Serves || slices.Contains(providers.Named(provider).Carries, made.Engine):
 		return "", ""
 	case made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps):

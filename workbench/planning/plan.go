@@ -72,6 +72,8 @@ type Plan struct {
 	// Script is what is handed to a service that takes whole jobs; empty: nothing
 	// is. RUN and HOME stand for what is known at the launch.
 	Script string `json:"script,omitempty"`
+	// Beside: see cloud.Preflight.
+	Beside bool `json:"-"`
 }
 
 // Code is what would be copied to the nodes at most.
@@ -168,6 +170,9 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	var found cloud.Preflight
 	if !by.unexamined {
 		found = m.preflight(ctx, plan, tree)
+	}
+	if plan.Beside = found.Beside; plan.Beside {
+		plan.Nodes = p.Nodes()
 	}
 	if by.atOnce {
 		plan.Tree = tree
@@ -296,7 +301,7 @@ var EnvironmentKinds = environment.Kinds
 func Spec(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
-		Name: p.Name, Count: m.Count, Engine: engineAsked(p), HasEnv: len(p.Run.Env) > 0, Own: p.Own(),
+		Name: p.Name, Count: m.Count, Engine: engineAsked(p), Restarts: p.Run.Restarts, HasEnv: len(p.Run.Env) > 0, Own: p.Own(),
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,

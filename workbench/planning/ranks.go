@@ -29,6 +29,7 @@ type Site struct {
 	PortIs   string // stands for a port that is not chosen yet
 	Trial    bool   // of a sweep
 	Unplaced bool   // which machines the nodes will be is not known
+	Beside   bool   // the service starts no cluster for the engine
 	Threads  int    // that the ranks of one node may use together; 0: not known
 	// Sources are texts of the project that decide what is filled in.
 	Sources map[string]string
@@ -41,7 +42,9 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
 	r, name := p.Run, engineOf(p.Run.Engine, words, s)
-	given := slices.Contains(providers.Named(p.Provider).Clusters, name)
+	about := providers.Named(p.Provider)
+	clusters := slices.Contains(about.Clusters, name)
+	given := clusters && !s.Beside
 	if given && len(s.Nodes) > 1 {
 		s.Nodes = slices.Clone(s.Nodes)
 		s.Nodes[0].GPUs, s.Nodes[0].Head = 0, true
@@ -53,7 +56,7 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	made, err := engine.Make(name, s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
-		Given:      given || slices.Contains(providers.Named(p.Provider).Carries, name),
+		Given:      given || !clusters && slices.Contains(about.Carries, name),
 		MaxThreads: s.Threads, OldTorch: s.OldTorch, NoMPI: s.NoMPI, Unplaced: s.Unplaced, Run: s.Run, Sources: s.Sources,
 		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts - here,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
