@@ -73,7 +73,7 @@ func job3(t *testing.T, driver string, change func(all []Node)) *pods {
 	for i := range 3 {
 		n := Node{Number: i, Pods: 3, Head: head, Procs: []Proc{{Name: "ray", Helper: true, Proc: pack.Proc{Env: []string{"N=" + strconv.Itoa(i)}, Argv: []string{"sh", "-c", helps}}}}}
 		if i == 0 {
-			up := `[ -e "$TOLD/up-1" ] && [ -e "$TOLD/up-2" ] || { echo not all are up; exit 1; }`
+			up := `[ -e "$TOLD/up-0" ] && [ -e "$TOLD/up-1" ] && [ -e "$TOLD/up-2" ] || { echo not all are up; exit 1; }`
 			n.Procs = append(n.Procs, Proc{Name: "rank-0", Proc: pack.Proc{Ranks: []int{0}, Argv: []string{"sh", "-c", driver}}, After: &After{What: "all helpers", Argv: []string{"sh", "-c", up}, Limit: 60}})
 		}
 		all = append(all, n)
@@ -246,7 +246,7 @@ func (p *pods) said(i int, what string) {
 // The head of pod 0 takes the rank with it, and is named: the rank has only been told.
 func TestAHeadThatEndsByItselfIsNamed(t *testing.T) {
 	p := job3(t, `trap 'exit 143' TERM; : >"$TOLD/trains"; while :; do sleep 0.05; done`, func(all []Node) {
-		all[0].Procs[0].Argv = []string{"sh", "-c", `until [ -e "$TOLD/trains" ]; do sleep 0.05; done; exit 5`}
+		all[0].Procs[0].Argv = []string{"sh", "-c", `: >"$TOLD/up-0"; until [ -e "$TOLD/trains" ]; do sleep 0.05; done; exit 5`}
 	})
 	p.start(0, 1, 2)
 	p.ends(143, 0, 0)
