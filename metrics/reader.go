@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/behind"
 	"github.com/dlwb/dlwb/metrics/echo"
 	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/grid"
@@ -45,6 +46,8 @@ type Reader struct {
 	heading  heading
 	phase    phase
 	shapes   shapes
+	order    behind.Order[late]
+	latest   latePlaces
 	series   map[string]*series
 	held     int
 
@@ -179,6 +182,7 @@ func (r *Reader) End(at time.Time) []Point {
 	r.endRedrawn()
 	r.endRow()
 	r.endPass(nil)
+	r.endLate()
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
 		if s.waits {
@@ -482,7 +486,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		}
 		r.flushBar()
 	}
-	r.take(f, rank, false)
+	if !r.isLate(f, rank, rest[from:]) {
+		r.take(f, rank, false)
+	}
 	if len(f.values) > 0 {
 		r.bars.outlives()
 	}

@@ -23,6 +23,11 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		axis = AxisEpoch
 	}
 	r.counted = r.counted || len(f.counters) > 0
+	r.values(f, axis, rank, fromTable)
+}
+
+// values adds those of a line where the run is.
+func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 	inner, epoch := within(f.counters)
 	r.beside = inner && axis == AxisStep
 	for _, v := range f.values {

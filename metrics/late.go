@@ -1,0 +1,135 @@
+package metrics
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics/behind"
+)
+
+// late is a line of values whose place may be told behind it.
+type late struct {
+	found found
+	rank  int
+	title string
+	step  *int64 // where the run was
+	epoch *float64
+	at    time.Time
+	of    *shape // that holds it as well
+}
+
+// latePlaces are where the lines were that said where the run is, the last and the one before.
+type latePlaces struct {
+	unit        unit
+	n           float64
+	step, stepB *int64
+	epoch, epoB *float64
+}
+
+// isLate takes a line into the order of the stream: it is kept until its place is told, or tells those of
+// lines that were kept. It reports whether nothing is left to do with it.
+func (r *Reader) isLate(f found, rank int, message string) bool {
+	o := &r.order
+	switch {
+	case o.Settled():
+		return false
+	case len(f.counters) > 0 && !slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }): // "epoch 3 done, 120 samples/s"
+		return r.placesLate(f, rank, message)
+	case len(f.counters) > 0 || r.latest.unit == noUnit && r.placed():
+		if r.latest.unit == noUnit || slices.ContainsFunc(f.counters, func(c counter) bool { return c.unit == r.latest.unit }) {
+			r.tellLate(o.Settle())
+		}
+		return false
+	}
+	waits, told := o.Waits(lateLine(late{f.kept(), rank, r.heading.title, r.step, r.epoch, r.at, nil}))
+	r.tellLate(told)
+	return waits
+}
+
+func lateLine(l late) behind.Line[late] {
+	trains := slices.ContainsFunc(l.found.values, func(v value) bool { s := Split(v.show); return s == "" || s == "train" })
+	return behind.Line[late]{Shape: l.found.shape, Judges: !trains, What: l}
+}
+
+// placesLate takes a line that only says where the run is.
+func (r *Reader) placesLate(f found, rank int, message string) bool {
+	c, p := f.counters[0], &r.latest
+	switch {
+	case p.unit == noUnit && r.placed():
+		r.tellLate(r.order.Settle())
+		return false
+	case p.unit != noUnit && (c.unit != p.unit || c.n == p.n):
+		return false
+	case p.unit != noUnit && c.n < p.n:
+		r.tellLate(r.order.Settle())
+		return false
+	}
+	f = f.kept()
+	var early []behind.Line[late]
+	if p.unit == noUnit {
+		early = r.shapes.early(r)
+	}
+	told := r.order.Place(behind.Of(message), early...)
+	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
+	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
+	r.take(f, rank, false)
+	p.step, p.epoch = r.step, r.epoch
+	r.tellLate(behind.Told[late]{Now: told.Next})
+	return true
+}
+
+// early are the lines that came once before anything said where the run is.
+func (s shapes) early(r *Reader) (all []behind.Line[late]) {
+	for _, one := range s {
+		if len(one.held) == 1 && !one.judged {
+			l := one.held[0]
+			f := r.scanned(l.rest, l.from, true).kept()
+			all = append(all, lateLine(late{f, l.rank, l.title, nil, nil, r.at, one}))
+		}
+	}
+	return all
+}
+
+// tellLate adds the values of lines that wait no longer.
+func (r *Reader) tellLate(told behind.Told[late]) {
+	for _, l := range told.Then {
+		if l.of == nil { // else its shape knows what to do with it
+			r.tellAt(l, l.step, l.epoch)
+		}
+	}
+	for _, l := range told.Now {
+		if l.of != nil {
+			l.of.judged, l.of.held = true, nil
+		}
+		r.tellAt(l, r.step, r.epoch)
+	}
+}
+
+// endLate tells what waits when the stream is over: of a place that was told of no more.
+func (r *Reader) endLate() {
+	told := r.order.End()
+	told.Now = slices.DeleteFunc(told.Now, func(l late) bool { return l.of != nil })
+	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
+	p := &r.latest
+	for _, l := range told.Next {
+		step, epoch := p.step, p.epoch
+		if step != nil && p.stepB != nil {
+			n := 2**step - *p.stepB
+			step = &n
+		}
+		if epoch != nil && p.epoB != nil {
+			n := 2**epoch - *p.epoB
+			epoch = &n
+		}
+		r.tellAt(l, step, epoch)
+	}
+}
+
+// tellAt adds the values of a line where they belong.
+func (r *Reader) tellAt(l late, step *int64, epoch *float64) {
+	defer func(step *int64, epoch *float64, at time.Time, title string) {
+		r.step, r.epoch, r.at, r.heading.title = step, epoch, at, title
+	}(r.step, r.epoch, r.at, r.heading.title)
+	r.step, r.epoch, r.at, r.heading.title = step, epoch, l.at, l.title
+	r.values(l.found, AxisNone, l.rank, false)
+}
