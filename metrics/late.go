@@ -33,12 +33,10 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 	switch {
 	case o.Settled():
 		return false
-	case len(f.counters) > 0 && !slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }): // "epoch 3 done, 120 samples/s"
+	case len(f.counters) > 0:
 		return r.placesLate(f, rank, message)
-	case len(f.counters) > 0 || r.latest.unit == noUnit && r.placed():
-		if r.latest.unit == noUnit || slices.ContainsFunc(f.counters, func(c counter) bool { return c.unit == r.latest.unit }) {
-			r.tellLate(o.Settle())
-		}
+	case r.latest.unit == noUnit && r.placed():
+		r.tellLate(o.Settle())
 		return false
 	}
 	waits, told := o.Waits(lateLine(late{f.kept(), rank, r.heading.title, r.step, r.epoch, r.at, nil}))
@@ -47,11 +45,19 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 }
 
 func lateLine(l late) behind.Line[late] {
-	trains := slices.ContainsFunc(l.found.values, func(v value) bool { s := Split(v.show); return s == "" || s == "train" })
-	return behind.Line[late]{Shape: l.found.shape, Judges: !trains, What: l}
+	of := behind.Validation
+	for _, v := range l.found.values {
+		switch Split(v.show) {
+		case "":
+			of = max(of, behind.Unsaid)
+		case "train":
+			of = behind.Training
+		}
+	}
+	return behind.Line[late]{Shape: l.found.shape, Of: of, What: l}
 }
 
-// placesLate takes a line that only says where the run is.
+// placesLate takes a line that says where the run is.
 func (r *Reader) placesLate(f found, rank int, message string) bool {
 	c, p := f.counters[0], &r.latest
 	switch {
@@ -69,7 +75,8 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 	if p.unit == noUnit {
 		early = r.shapes.early(r)
 	}
-	told := r.order.Place(behind.Of(message), early...)
+	values := slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }) // but "epoch 3 done, 120 samples/s"
+	told := r.order.Place(behind.Of(message), values, early...)
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)

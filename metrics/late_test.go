@@ -96,6 +96,24 @@ func TestWhatWasMeasuredBeforeTheTrainingHasNoPlace(t *testing.T) {
 	}
 }
 
+// A place may have values itself: what is told of the training before it is of it, and what may be of a
+// validation before the training is not.
+func TestAPlaceWithValuesMayStandBehindOthers(t *testing.T) {
+	for _, c := range []struct{ name, log, want string }{
+		{"the training before",
+			"train loss: 0.9\nEpoch 1/3: val loss 0.8\ntrain loss: 0.7\nEpoch 2/3: val loss 0.6\ntrain loss: 0.5\nEpoch 3/3: val loss 0.4\n",
+			"train/loss epoch 1:0.9 2:0.7 3:0.5\nval/loss epoch 1:0.8 2:0.6 3:0.4\n"},
+		{"a validation first",
+			"val loss: 0.9\nEpoch 1: train loss 0.8\nval loss: 0.7\nEpoch 2: train loss 0.6\nval loss: 0.5\n",
+			"train/loss epoch 1:0.8 2:0.6\nval/loss epoch 1:0.7 2:0.5\n"},
+		{"a score of nobody knows what first",
+			"accuracy: 0.1\nEpoch 1: loss 0.8\naccuracy: 0.7\nEpoch 2: loss 0.6\naccuracy: 0.8\n",
+			"loss epoch 1:0.8 2:0.6\naccuracy epoch 1:0.7 2:0.8\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) { compareLines(t, drawn(&readText(t, c.log).Set), c.want) })
+	}
+}
+
 // A run that was killed has told values of a place that it never came to: it is the next.
 func TestValuesWhosePlaceNeverCameAreOfTheNext(t *testing.T) {
 	log := "loss: 0.9\nacc: 0.1\nEpoch 10 done\nloss: 0.8\nacc: 0.2\nEpoch 20 done\nloss: 0.7\nacc: 0.3\nEpoch 30 done\nloss: 0.6\n"

@@ -19,11 +19,20 @@ const most = 64
 // Line is a line with values that does not say where they belong.
 type Line[T any] struct {
 	Shape uint64
-	// Judges is true of a line that tells of a validation only. Such a one is told
-	// before the first place where a training is validated before it begins, too.
-	Judges bool
-	What   T
+	Of    Data
+	What  T
 }
+
+// Data is what the values of a line are of. A validation is told before the first place
+// where a training is validated before it begins, too.
+type Data uint8
+
+// The data, the surer the later that a line of it is of the training that goes on.
+const (
+	Validation Data = iota
+	Unsaid
+	Training
+)
 
 // Told are lines that wait no longer, by where they belong: where the run was when they
 // came, where it is now, or where the line that was just taken says that it is.
@@ -77,9 +86,10 @@ func (o *Order[T]) Waits(l Line[T]) (waits bool, told Told[T]) {
 	return true, told
 }
 
-// Place takes a line that only says where the run is. Lines that the caller kept itself since the
-// stream began, because nothing was known of them, are early, too. What is told is told of three places.
-func (o *Order[T]) Place(says Says, early ...Line[T]) (told Told[T]) {
+// Place takes a line that says where the run is; values are told of that place in it as well, or not.
+// Lines that the caller kept itself since the stream began, because nothing was known of them, are
+// early, too.
+func (o *Order[T]) Place(says Says, values bool, early ...Line[T]) (told Told[T]) {
 	switch o.state {
 	case nowhere:
 		o.early = append(o.early, early...)
@@ -88,7 +98,7 @@ func (o *Order[T]) Place(says Says, early ...Line[T]) (told Told[T]) {
 		}
 		o.state = once
 	case once:
-		o.judge(says)
+		o.judge(says, values)
 		if len(o.behind) == 0 {
 			return o.Settle()
 		}
@@ -105,10 +115,14 @@ func (o *Order[T]) Place(says Says, early ...Line[T]) (told Told[T]) {
 }
 
 // judge decides whether the early lines belong to the place that was told behind them: those that came
-// again before the second place, unless they may be of a validation before the training.
-func (o *Order[T]) judge(says Says) {
-	trains := slices.ContainsFunc(o.held, func(l Line[T]) bool { return !l.Judges })
-	if says == Begins || says != Ends && !trains {
+// again before the second place, unless they may be of a validation before the training. Where the
+// place has values itself, what says nothing of its data may be of a validation, too.
+func (o *Order[T]) judge(says Says, values bool) {
+	needs := Unsaid
+	if values {
+		needs = Training
+	}
+	if says == Begins || says != Ends && !slices.ContainsFunc(o.held, func(l Line[T]) bool { return l.Of >= needs }) {
 		return
 	}
 	for _, l := range o.held {
