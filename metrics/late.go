@@ -60,23 +60,19 @@ func lateLine(l late) behind.Line[late] {
 // placesLate takes a line that says where the run is.
 func (r *Reader) placesLate(f found, rank int, message string) bool {
 	c, p := f.counters[0], &r.latest
-	switch {
-	case p.unit == noUnit && r.placed():
+	first := p.unit == noUnit
+	if first && r.placed() || !first && c.unit == p.unit && c.n < p.n {
 		r.tellLate(r.order.Settle())
 		return false
-	case p.unit != noUnit && (c.unit != p.unit || c.n == p.n):
-		return false
-	case p.unit != noUnit && c.n < p.n:
-		r.tellLate(r.order.Settle())
+	} else if !first && (c.unit != p.unit || c.n == p.n) {
 		return false
 	}
 	f = f.kept()
 	var early []behind.Line[late]
-	if p.unit == noUnit {
+	if first {
 		early = r.shapes.early(r)
 	}
-	values := slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }) // but "epoch 3 done, 120 samples/s"
-	told := r.order.Place(behind.Of(message), values, early...)
+	told := r.order.Place(behind.Of(message), slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }), early...) // "epoch 3 done, 120 samples/s" has none
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)
@@ -117,19 +113,17 @@ func (r *Reader) endLate() {
 	told := r.order.End()
 	told.Now = slices.DeleteFunc(told.Now, func(l late) bool { return l.of != nil })
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
-	p := &r.latest
 	for _, l := range told.Next {
-		step, epoch := p.step, p.epoch
-		if step != nil && p.stepB != nil {
-			n := 2**step - *p.stepB
-			step = &n
-		}
-		if epoch != nil && p.epoB != nil {
-			n := 2**epoch - *p.epoB
-			epoch = &n
-		}
-		r.tellAt(l, step, epoch)
+		r.tellAt(l, after(r.latest.stepB, r.latest.step), after(r.latest.epoB, r.latest.epoch))
 	}
+}
+
+// after is the place that follows two others.
+func after[T int64 | float64](before, last *T) *T {
+	if before == nil || last == nil {
+		return last
+	}
+	return new(2**last - *before)
 }
 
 // tellAt adds the values of a line where they belong.
