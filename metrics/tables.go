@@ -6,7 +6,6 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
-	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
 
@@ -34,20 +33,6 @@ type tables struct {
 	groups  []string     // what the line above a header calls its groups of columns
 	rows    []row
 	paired  bool // the lines are rows of names and numbers without walls
-	headed  bool // a logger printed the header, and so the rows
-}
-
-// message is what a logger printed of a table, each line of which has a head: that of the header
-// shows it. Without one, what looks like a head is the first cell of a row.
-func (t *tables) message(line string) string {
-	from := loghead.Title(line)
-	if t.guess == nil && len(t.columns) == 0 {
-		t.headed = from > 0
-	}
-	if !t.headed {
-		return line
-	}
-	return line[from:]
 }
 
 type column struct {

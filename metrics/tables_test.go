@@ -47,31 +47,3 @@ func TestFilesOfNumbersAreReadByTheirForm(t *testing.T) {
 		t.Run(name, func(t *testing.T) { compareLines(t, drawnOf(t, []byte(c.text)), c.want) })
 	}
 }
-
-// A table that a logger printed has a head before each of its lines, and is the same table.
-func TestATableBehindTheHeadsOfALogger(t *testing.T) {
-	tables := map[string]string{
-		"gaps":  "Epoch   Train Loss   Val Loss\n-----   ----------   --------\n    1       0.9000     0.8000\n    2       0.7000     0.6000\n    3       0.5000     0.4000\n",
-		"walls": "| Epoch | Train Loss | Val Loss |\n|-------|------------|----------|\n| 1 | 0.9000 | 0.8000 |\n| 2 | 0.7000 | 0.6000 |\n| 3 | 0.5000 | 0.4000 |\n",
-		"frame": "+-------+------------+----------+\n| Epoch | Train Loss | Val Loss |\n+-------+------------+----------+\n| 1 | 0.9000 | 0.8000 |\n| 2 | 0.7000 | 0.6000 |\n| 3 | 0.5000 | 0.4000 |\n+-------+------------+----------+\n",
-		"guess": "Gen    Best      Spread\n-----------------------\n  1    0.9000    0.8000\n  2    0.7000    0.6000\n  3    0.5000    0.4000\n",
-	}
-	for name, table := range tables {
-		want := "train/loss epoch 1:0.9 2:0.7 3:0.5\nval/loss epoch 1:0.8 2:0.6 3:0.4\n"
-		if name == "guess" {
-			want = "Best step 1:0.9 2:0.7 3:0.5\nSpread step 1:0.8 2:0.6 3:0.4\n"
-		}
-		for _, head := range []string{"", "2024-05-01 12:00:00,123 INFO ", "INFO:root:", "[2024-05-01 12:00:00] ", "2024-05-01 12:00:00,123 - trainer - INFO - ", "[MyTrainer] "} {
-			t.Run(name+" "+head, func(t *testing.T) {
-				log := head + strings.ReplaceAll(strings.TrimSuffix(table, "\n"), "\n", "\n"+head) + "\n"
-				compareLines(t, drawn(&readText(t, log).Set), want)
-			})
-		}
-	}
-}
-
-// A first cell that looks like a logger's head is a cell where the header has no head.
-func TestATimeInTheFirstCellIsNoHead(t *testing.T) {
-	log := "timestamp              iterations   loss     rmse\n2024-01-01 10:00:00    1            0.9000   0.8000\n2024-01-01 10:00:01    2            0.7000   0.6000\n2024-01-01 10:00:02    3            0.5000   0.4000\n"
-	compareLines(t, drawn(&readText(t, log).Set), "loss step 1:0.9 2:0.7 3:0.5\nrmse step 1:0.8 2:0.6 3:0.4\n")
-}
