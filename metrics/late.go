@@ -61,7 +61,7 @@ func lateLine(l late) behind.Line[late] {
 func (r *Reader) placesLate(f found, rank int, message string) bool {
 	c, p := f.counters[0], &r.latest
 	first := p.unit == noUnit
-	if first && r.placed() || !first && c.unit == p.unit && c.n < p.n {
+	if first && r.placed() || !first && c.unit == p.unit && c.n < p.n && !r.order.Known() { // a run that goes on from a checkpoint has the same order
 		r.tellLate(r.order.Settle())
 		return false
 	} else if !first && (c.unit != p.unit || c.n == p.n) {

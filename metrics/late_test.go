@@ -123,6 +123,21 @@ func TestValuesWhosePlaceNeverCameAreOfTheNext(t *testing.T) {
 	compareLines(t, drawn(&readText(t, log).Set), "loss epoch 10:0.9 20:0.8 30:0.7 40:0.6\nacc epoch 10:0.1 20:0.2 30:0.3\n")
 }
 
+// A run that goes on from a checkpoint tells places again, behind its values as before.
+func TestAResumedRunTellsItsPlacesAsBefore(t *testing.T) {
+	r := NewReader(nil)
+	feedLines(r, "loss: 0.9", "Epoch 1 done", "loss: 0.8", "Epoch 2 done", "loss: 0.7", "Epoch 3 done")
+	for _, c := range []struct {
+		value string
+		epoch float64
+	}{{"0.75", 2}, {"0.65", 3}, {"0.6", 4}} {
+		got := feedLines(r, "loss: "+c.value, fmt.Sprintf("Epoch %v done", c.epoch))
+		if len(got) != 1 || *got[0].Epoch != c.epoch || fmt.Sprint(got[0].Value) != c.value {
+			t.Errorf("epoch %v of %s: %v", c.epoch, c.value, got)
+		}
+	}
+}
+
 // Once the order is known, values come as soon as their place does: a chart that is looked at while
 // the training goes on is one line behind, not more.
 func TestOfAKnownOrderValuesComeWithTheirPlace(t *testing.T) {

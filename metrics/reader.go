@@ -454,7 +454,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		r.next = above{strings.TrimSuffix(f.split, "train"), len(f.counters) > 0}
 	}
 	if len(f.values) == 0 {
-		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
+		if f.counters = lasting(f.counters); !r.order.Waiting() && r.reports(rest, f.counters) {
 			return false
 		}
 		r.heading.counts(&f, rest[from:])

@@ -60,6 +60,12 @@ const (
 // Settled reports whether all places are told before their lines: then there is nothing to do.
 func (o *Order[T]) Settled() bool { return o.state == ahead }
 
+// Known reports whether some lines are told before their place.
+func (o *Order[T]) Known() bool { return o.state == known }
+
+// Waiting reports whether lines wait for the place that is known to be told behind them.
+func (o *Order[T]) Waiting() bool { return o.state == known && len(o.held) > 0 }
+
 // Waits takes a line without a place. It reports whether the line is kept until its place is
 // told; those that were kept for nothing are told.
 func (o *Order[T]) Waits(l Line[T]) (waits bool, told Told[T]) {
