@@ -423,3 +423,14 @@ func (c *counters) ahead(n int64, epoch float64) bool {
 	return c.progress.Epochs > 0 && c.rawTotal > 0 &&
 		float64(n) > (float64(c.rawTotal)/c.progress.Epochs+1)*begun
 }
+
+// reports reports whether a line without values tells of an epoch before the
+// present one, as another loop's does: "Epoch[1] Complete. Time taken: 0:01" of
+// an evaluation. A line that begins an epoch anew says no more than which.
+func (r *Reader) reports(rest string, counters []counter) bool {
+	if len(counters) != 1 || counters[0].unit != unitEpoch || !r.counters.hasEpoch || counters[0].n >= r.counters.progress.Epoch {
+		return false
+	}
+	behind := rest[max(lexis.Digits(rest, counters[0].at), lexis.Digits(rest, counters[0].totalAt)):]
+	return strings.Trim(behind, " -=*#:]).") != ""
+}

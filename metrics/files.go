@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/tfevent"
@@ -156,9 +157,9 @@ func nowhere() place { return place{epoch: math.NaN()} }
 // Empty cells are no values.
 func ReadCSV(r io.Reader, add func(...Point)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	start := untilHeader(in)
+	start := csvhead.Until(in)
 	c := csv.NewReader(io.MultiReader(bytes.NewReader(start), in))
-	c.Comma = separatorOf(start)
+	c.Comma = csvhead.Separator(start)
 	c.Comment, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord, c.TrimLeadingSpace = '#', -1, true, true, true
 	header, err := c.Read()
 	if err != nil {
@@ -183,59 +184,6 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 		}
 		rows.read(cells)
 	}
-}
-
-// longestCSVHeader bounds the comments before the header of a CSV.
-const longestCSVHeader = 4096
-
-// untilHeader reads a CSV up to its header and no further: of a file that grows
-// there is no more yet.
-func untilHeader(in *bufio.Reader) (text []byte) {
-	for len(text) < longestCSVHeader {
-		line, err := in.ReadSlice('\n')
-		text = append(text, line...)
-		if err != nil || line[0] != '#' {
-			break
-		}
-	}
-	return uncommented(text)
-}
-
-// uncommented is the beginning of a table whose header is marked as a comment: the
-// last of those, where it has as many cells as the row behind it, and that is numbers.
-func uncommented(text []byte) []byte {
-	lines := bytes.Split(bytes.TrimRight(text, "\n"), []byte{'\n'})
-	if len(lines) < 2 || len(lines[len(lines)-1]) == 0 || lines[len(lines)-1][0] == '#' {
-		return text
-	}
-	header, row := bytes.TrimLeft(lines[len(lines)-2], "# "), lines[len(lines)-1]
-	comma := string(separatorOf(header))
-	cells := strings.Split(string(row), comma)
-	for _, cell := range cells {
-		if f, ok := lexis.Number(strings.TrimSpace(cell), 0); !ok || f.Next != len(strings.TrimSpace(cell)) {
-			return text
-		}
-	}
-	if len(cells) < 2 || strings.Count(string(header), comma) != len(cells)-1 {
-		return text
-	}
-	return append(append(append([]byte{}, header...), '\n'), append(row, '\n')...)
-}
-
-// separatorOf is what stands between the cells of a table by its header: what is
-// there most often.
-func separatorOf(text []byte) rune {
-	for len(text) > 0 && text[0] == '#' {
-		_, text, _ = bytes.Cut(text, []byte{'\n'})
-	}
-	header, _, _ := bytes.Cut(text, []byte{'\n'})
-	best, most := ',', 0
-	for _, c := range ",;\t|" {
-		if n := bytes.Count(header, []byte(string(c))); n > most {
-			best, most = c, n
-		}
-	}
-	return best
 }
 
 // absentValue marks a cell without a value; no metric is this number.

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/export"
-	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
@@ -163,7 +162,7 @@ func Sniff(start []byte) Format {
 	if first, _, _ := bytes.Cut(text, []byte{'\n'}); mlflow.IsLine(string(first)) {
 		return MLflow
 	}
-	if isCSV(text) {
+	if csvhead.Is(text) {
 		return CSV
 	}
 	return Log
@@ -191,39 +190,4 @@ func isJSON(text []byte) bool {
 	d.skip()
 	_, ok := lexis.Number(d.text, d.i)
 	return ok
-}
-
-// isCSV reports whether a text is a header of names and rows of cells, some of
-// which are numbers.
-func isCSV(text []byte) bool {
-	comments := 0
-	for bytes.HasPrefix(text[comments:], []byte{'#'}) && bytes.IndexByte(text[comments:], '\n') >= 0 {
-		comments += bytes.IndexByte(text[comments:], '\n') + 1
-	}
-	row, rest, _ := bytes.Cut(text[comments:], []byte{'\n'})
-	if text = slices.Concat(uncommented(slices.Concat(text[:comments], row, []byte{'\n'})), rest); text[0] == '#' {
-		text = text[comments:]
-	}
-	header, rest, ok := bytes.Cut(text, []byte{'\n'})
-	comma := string(separatorOf(text))
-	cells := strings.Split(strings.TrimSpace(string(header)), comma)
-	row, _, _ = bytes.Cut(rest, []byte{'\n'})
-	if !ok || len(cells) < 2 && (comma != "\t" || !bytes.HasSuffix(row, []byte{'\t'})) { // Torch's logger has a tab behind each column
-		return false
-	}
-	for _, c := range cells {
-		c = grid.Column(strings.Trim(strings.TrimSpace(c), `"`))
-		if c == "" || !lexis.IsLetter(c[0]) || len(c) > 2*longestName || strings.ContainsAny(c, "={}") || strings.Count(c, " ") > 3 {
-			return false
-		}
-	}
-	numbers := 0
-	got := strings.Split(strings.TrimSpace(string(row)), comma)
-	for _, c := range got {
-		c = strings.TrimSpace(c)
-		if f, ok := lexis.Number(c, 0); ok && f.Next == len(c) {
-			numbers++
-		}
-	}
-	return len(got) == len(cells) && numbers > 0
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/behind"
+	"github.com/dlwb/dlwb/metrics/echo"
 	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -44,6 +46,8 @@ type Reader struct {
 	heading  heading
 	phase    phase
 	shapes   shapes
+	order    behind.Order[late]
+	latest   latePlaces
 	series   map[string]*series
 	held     int
 
@@ -51,9 +55,8 @@ type Reader struct {
 	usual  [1 << 10]uint64 // skeletons of lines that no recipe knows
 	forms  forms
 	seed   maphash.Seed
-	recent [16]said // lines with values that were read last
-	oldest int      // of them
-	step   *int64   // where the run is, for the points of a line
+	recent echo.Lines // with values
+	step   *int64     // where the run is, for the points of a line
 	epoch  *float64
 	room   struct { // for the next of them, so that a line costs no allocation
 		steps  []int64
@@ -80,7 +83,7 @@ type Reader struct {
 	depth int                            // of the envelopes that the line lies in
 	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
 	open  spread.Dict
-	torn  torn
+	torn  loghead.Torn
 
 	redrawn redrawn
 
@@ -179,6 +182,7 @@ func (r *Reader) End(at time.Time) []Point {
 	r.endRedrawn()
 	r.endRow()
 	r.endPass(nil)
+	r.endLate()
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
 		if s.waits {
@@ -204,13 +208,15 @@ func (r *Reader) text(b []byte) {
 		b = b[:len(b)-1]
 	}
 	if len(b) == 0 {
-		r.torn.ended(r)
+		for _, piece := range r.torn.Ended() {
+			r.line(piece)
+		}
 		r.boxEnded()
 		r.endBlock()
 		r.heading = heading{}
 		return
 	}
-	r.torn = torn{}
+	r.torn = loghead.Torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
 	if end := line[len(line)-1]; r.open.Begun() || (end == '{' || end == ',') && spread.Opens(line) {
 		if all, ends := r.open.Add(line); ends {
@@ -263,7 +269,7 @@ func (r *Reader) line(line string) {
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
 	if other := loghead.Glued(line, rest); rank != unlabelled && other > 0 {
-		r.torn.add(line[:other])
+		r.torn.Add(line[:other])
 		r.line(line[other:])
 		return true
 	}
@@ -448,7 +454,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		r.next = above{strings.TrimSuffix(f.split, "train"), len(f.counters) > 0}
 	}
 	if len(f.values) == 0 {
-		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
+		if f.counters = lasting(f.counters); !r.order.Waiting() && r.reports(rest, f.counters) {
 			return false
 		}
 		r.heading.counts(&f, rest[from:])
@@ -459,7 +465,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if r.passes(line, rest, from, &f, rank) {
 		return true
 	}
-	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: (len(f.counters) > 0 || r.above.counts && r.rule == "dictionary") && rank == unlabelled}) {
+	if len(f.values) > 0 && r.recent.Heard(echo.Line{Whole: r.placedHash(line, f.counters), Message: maphash.String(r.seed, rest[from:]), Bare: from == 0, Placed: (len(f.counters) > 0 || r.above.counts && r.rule == "dictionary") && rank == unlabelled}) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {
@@ -480,20 +486,11 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		}
 		r.flushBar()
 	}
-	r.take(f, rank, false)
+	if !r.isLate(f, rank, rest[from:]) {
+		r.take(f, rank, false)
+	}
 	if len(f.values) > 0 {
 		r.bars.outlives()
 	}
 	return true
-}
-
-// reports reports whether a line without values tells of an epoch before the
-// present one, as another loop's does: "Epoch[1] Complete. Time taken: 0:01" of
-// an evaluation. A line that begins an epoch anew says no more than which.
-func (r *Reader) reports(rest string, counters []counter) bool {
-	if len(counters) != 1 || counters[0].unit != unitEpoch || !r.counters.hasEpoch || counters[0].n >= r.counters.progress.Epoch {
-		return false
-	}
-	behind := rest[max(lexis.Digits(rest, counters[0].at), lexis.Digits(rest, counters[0].totalAt)):]
-	return strings.Trim(behind, " -=*#:]).") != ""
 }

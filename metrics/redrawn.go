@@ -95,7 +95,9 @@ func (r *Reader) drawn(f found, rank int, fromTable bool) {
 	d := &r.redrawn
 	if !d.up || len(f.counters) != 1 {
 		r.endRow()
-		r.take(f, rank, fromTable)
+		if fromTable || !r.isLate(f, rank, "") {
+			r.take(f, rank, fromTable)
+		}
 		return
 	}
 	if d.known && f.shape == d.row.found.shape && f.counters[0].n < d.row.found.counters[0].n {

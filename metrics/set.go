@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/metrics/order"
+	"github.com/dlwb/dlwb/metrics/stretch"
 )
 
 // Axis says by what a value is placed.
@@ -29,6 +30,9 @@ type stored struct {
 	has   uint8
 }
 
+// Y is its value.
+func (p stored) Y() float64 { return p.value }
+
 const (
 	hasStep = 1 << iota
 	hasEpoch
@@ -46,7 +50,7 @@ type Series struct {
 
 	order  order.Order[stored]
 	every  int // of so many points one is kept, when there are too many
-	window window
+	window stretch.Window[stored]
 	marks  marks
 }
 
@@ -96,13 +100,13 @@ func (s *ordered) Place(i int) (float64, uint8) {
 func (s *ordered) Push(p stored) { (*Series)(s).keep(p) }
 
 func (s *ordered) Cut(n int) {
-	s.window = window{}
+	s.window = stretch.Window[stored]{}
 	(*Series)(s).cut(n)
 }
 
 func (s *ordered) Insert(low int, p stored) {
 	one := (*Series)(s)
-	s.window = window{}
+	s.window = stretch.Window[stored]{}
 	s.marks.insert(low)
 	one.push(*one.at(s.n - 1))
 	for i := s.n - 2; i > low; i-- {

@@ -197,7 +197,11 @@ func (s *shapes) of(hash uint64, begins bool) *shape {
 func (s *shape) judge() {
 	s.judged = true
 	first := s.held[0].whole
+	things := s.ofThings()
 	for i, c := range first {
+		if things && c.total == 0 && !c.numbered {
+			continue
+		}
 		counts := s.column < 0 || c.total > 0 && first[s.column].total == 0
 		stride := 0.0
 		for k := 1; k < len(s.held); k++ {
@@ -216,6 +220,16 @@ func (s *shape) judge() {
 	if k := s.column - 1; k >= 0 && first[k].total == 0 && first[s.column].unit != unitEpoch && s.stays(k) {
 		s.epoch = k
 	}
+}
+
+// ofThings reports whether no two of the held lines have the same words: "1: "age" mean: 38.2" and then
+// "2: "height" mean: 1.7" is a list, and its numbers are no place.
+func (s *shape) ofThings() bool {
+	seen := map[string]bool{}
+	for _, l := range s.held {
+		seen[lexis.Letters(l.rest)] = true
+	}
+	return len(seen) == len(s.held)
 }
 
 // stays reports whether a whole number is the same in all held lines, and stands

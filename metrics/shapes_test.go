@@ -52,3 +52,10 @@ func TestTheShapeOfLinesIsLearnt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { compareLines(t, drawn(&readText(t, c.log).Set), c.want) })
 	}
 }
+
+// Lines that count and each name another thing are a list, and no curve; what counts behind them is read.
+func TestAListOfThingsIsNoTraining(t *testing.T) {
+	log := "Columns:\n\t1: \"age\" NUMERICAL mean:38.25 min:17 max:90 sd:13.5\n\t2: \"height\" NUMERICAL mean:1.75 min:1.4 max:2.1 sd:0.12\n\t3: \"weight\" NUMERICAL mean:70.5 min:40 max:120 sd:12.25\n" +
+		"Train tree 1/40 train-loss:1.1387 valid-loss:0.7701 [total:0.05s iter:0.05s]\nTrain tree 2/40 train-loss:1.0106 valid-loss:0.6808 [total:0.05s iter:0.00s]\nTrain tree 3/40 train-loss:0.9056 valid-loss:0.6036 [total:0.05s iter:0.00s]\nTrain tree 40/40 train-loss:0.0824 valid-loss:0.0167 [total:0.12s iter:0.00s]\n"
+	compareLines(t, drawn(&readText(t, log).Set), "train/loss step 1:1.1387 2:1.0106 3:0.9056 40:0.0824\nval/loss step 1:0.7701 2:0.6808 3:0.6036 40:0.0167\n")
+}

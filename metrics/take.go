@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -22,6 +23,11 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		axis = AxisEpoch
 	}
 	r.counted = r.counted || len(f.counters) > 0
+	r.values(f, axis, rank, fromTable)
+}
+
+// values adds those of a line where the run is.
+func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 	inner, epoch := within(f.counters)
 	r.beside = inner && axis == AxisStep
 	for _, v := range f.values {
@@ -150,4 +156,19 @@ func next[T any](room *[]T, v T) *T {
 	}
 	*room = append(*room, v)
 	return &(*room)[len(*room)-1]
+}
+
+// placedHash is the hash of a line, told apart by the epoch when only that of
+// a line before places it.
+func (r *Reader) placedHash(line string, counters []counter) uint64 {
+	hash := maphash.String(r.seed, line)
+	for _, c := range counters {
+		if c.unit == unitEpoch || c.global {
+			return hash
+		}
+	}
+	if r.above.counts {
+		hash += uint64(r.counters.progress.Step)
+	}
+	return hash + math.Float64bits(r.counters.progress.Epoch)
 }

@@ -1,6 +1,10 @@
 package metrics
 
-import "math"
+import (
+	"math"
+
+	"github.com/dlwb/dlwb/metrics/stretch"
+)
 
 func (s *Series) push(p stored) {
 	if s.n == len(s.chunks)*chunk {
@@ -24,58 +28,6 @@ func (s *Series) cut(n int) {
 	}
 }
 
-// window is the newest stretch of a series that is thinned. Of it those points
-// are kept that say something, at the end of those that stay.
-type window struct {
-	count int // points that it has had
-	kept  []judged
-	stays int // points at the end of the series that are the window's
-}
-
-// judged is a point of a window; a record was the least or the greatest of the
-// series when it came.
-type judged struct {
-	stored
-	record bool
-}
-
-// add takes a point, and drops those that say nothing beside it.
-func (w *window) add(q stored, record bool) {
-	w.kept = append(w.kept, judged{q, record})
-	w.count++
-	w.prune(true)
-}
-
-// prune leaves the least and the greatest value, records, the first value that
-// is no number and, where the newest counts too, that.
-func (w *window) prune(newest bool) {
-	least, most, odd := -1, -1, -1
-	for i, p := range w.kept {
-		switch {
-		case notNumber(p.value):
-			if odd < 0 {
-				odd = i
-			}
-			continue
-		case least < 0:
-			least, most = i, i
-		}
-		if p.value < w.kept[least].value {
-			least = i
-		}
-		if p.value > w.kept[most].value {
-			most = i
-		}
-	}
-	kept := w.kept[:0]
-	for i, p := range w.kept {
-		if i == least || i == most || i == odd || p.record || newest && i == len(w.kept)-1 {
-			kept = append(kept, p)
-		}
-	}
-	w.kept = kept
-}
-
 // keep takes a point to the end: all of them, or those of the newest stretch
 // that say most.
 func (s *Series) keep(q stored) {
@@ -86,16 +38,16 @@ func (s *Series) keep(q stored) {
 	w := &s.window
 	begins := s.n == s.order.From // a segment; where one does is needed to tell what falls back in it
 	record := begins || s.marks.record(s, q.value) && len(s.marks.lows)+len(s.marks.highs) < mostMarks
-	s.cut(s.n - w.stays)
-	w.add(q, record)
-	for _, p := range w.kept {
-		s.marks.note(s, p.value)
-		s.push(p.stored)
+	s.cut(s.n - w.Stays)
+	w.Add(q, record)
+	for _, p := range w.Kept {
+		s.marks.note(s, p.P.value)
+		s.push(p.P)
 	}
-	w.stays = len(w.kept)
-	if w.count >= 2*s.every { // but its last point stays only until the next comes
-		w.prune(false)
-		*w = window{stays: w.stays - len(w.kept), kept: w.kept[:0]}
+	w.Stays = len(w.Kept)
+	if w.Count >= 2*s.every { // but its last point stays only until the next comes
+		w.Prune(false)
+		*w = stretch.Window[stored]{Stays: w.Stays - len(w.Kept), Kept: w.Kept[:0]}
 	}
 }
 
@@ -158,7 +110,7 @@ func (m *marks) insert(at int) {
 func (s *Series) thin() {
 	all := s.records()
 	stride := max(1, (all+min(mostMarks/2, s.n/8))/max(1, min(mostMarks/2, s.n/8)))
-	s.every, s.window, s.marks = 2*s.Every(), window{}, marks{}
+	s.every, s.window, s.marks = 2*s.Every(), stretch.Window[stored]{}, marks{}
 	kept, from, records, low, high := 0, 0, 0, math.Inf(1), math.Inf(-1)
 	for i, end := 0, 0; i < s.n; i = end {
 		if end = min(i+4, s.n); i < s.order.From {
@@ -166,7 +118,7 @@ func (s *Series) thin() {
 		} else if i == s.order.From {
 			from = kept
 		}
-		var w window
+		var w stretch.Window[stored]
 		for j := i; j < end; j++ {
 			q := *s.at(j)
 			record := !notNumber(q.value) && (q.value < low || q.value > high)
@@ -174,11 +126,11 @@ func (s *Series) thin() {
 				low, high = min(low, q.value), max(high, q.value)
 				records++
 			}
-			w.add(q, j == 0 || j == s.order.From || record && records%stride == 0)
+			w.Add(q, j == 0 || j == s.order.From || record && records%stride == 0)
 		}
-		w.prune(end == s.n)
-		for _, p := range w.kept {
-			*s.at(kept) = p.stored
+		w.Prune(end == s.n)
+		for _, p := range w.Kept {
+			*s.at(kept) = p.P
 			kept++
 		}
 	}

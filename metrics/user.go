@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
@@ -77,14 +77,14 @@ func (r *Reader) readUser(line string) {
 		if m == nil || m[2*u.value] < 0 {
 			continue
 		}
-		v, ok := userNumber(line[m[2*u.value]:m[2*u.value+1]])
+		v, ok := lexis.Stated(line[m[2*u.value]:m[2*u.value+1]])
 		if !ok {
 			continue
 		}
 		hit := userHit{name: u.name, value: v}
-		if n, ok := group(line, m, u.step); ok && n >= 0 && n <= largestCount {
+		if n, ok := lexis.Group(line, m, u.step); ok && n >= 0 && n <= largestCount {
 			hit.step = new(int64(n))
-		} else if n, ok := group(line, m, u.epoch); ok && n >= 0 {
+		} else if n, ok := lexis.Group(line, m, u.epoch); ok && n >= 0 {
 			hit.epoch = &n
 		}
 		r.taken = append(r.taken, len(line)-m[2*u.value+1])
@@ -114,18 +114,6 @@ func (r *Reader) addHits() {
 		r.emit(r.series[h.name], p)
 	}
 	r.hits = r.hits[:0]
-}
-
-func group(line string, m []int, i int) (float64, bool) {
-	if i < 0 || m[2*i] < 0 {
-		return 0, false
-	}
-	return userNumber(line[m[2*i]:m[2*i+1]])
-}
-
-func userNumber(text string) (float64, bool) {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(text), ",", ""), "%"), 64)
-	return v, err == nil
 }
 
 // untaken leaves the values whose numbers no expression of the user took.

@@ -148,3 +148,6 @@ func (s *scanner) alone(start, end int) bool {
 	right := lexis.SkipBlanks(s.line, end)
 	return right < len(s.line) && (s.line[right] == '|' && (left < 0 || s.line[left] == '|') || s.line[right] == '#' && left >= 0 && s.line[left] == '#')
 }
+
+// figure is a number as it stands in a line.
+type figure = lexis.Figure
