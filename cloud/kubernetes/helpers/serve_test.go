@@ -35,21 +35,22 @@ type pod struct {
 	over chan struct{}
 }
 
+// output is no bytes.Buffer by itself: os/exec would take its ReadFrom, which no lock holds.
 type output struct {
-	sync.Mutex
-	bytes.Buffer
+	mu   sync.Mutex
+	said bytes.Buffer
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	o.Lock()
-	defer o.Unlock()
-	return o.Buffer.Write(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.Write(p)
 }
 
 func (o *output) text() string {
-	o.Lock()
-	defer o.Unlock()
-	return o.String()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.String()
 }
 
 // helps is a helper that goes on until it is told to end, and says so.
