@@ -72,7 +72,9 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 	if first {
 		early = r.shapes.early(r)
 	}
-	told := r.order.Place(behind.Of(message), slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }), early...) // "epoch 3 done, 120 samples/s" has none
+	doubt := p.n <= 1 && behind.Bare(message) || // "loss 2.3", "Epoch 1", "loss 1.9": before the training, and in its first epoch
+		slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }) // "epoch 3 done, 120 samples/s" has none
+	told := r.order.Place(behind.Of(message), doubt, early...)
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)

@@ -2,9 +2,12 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/metrics/behind"
 )
 
 // Where the line that says where the run is stands among the lines of its values does not matter: the same series
@@ -25,6 +28,9 @@ func TestAPlaceMayStandBehindItsValues(t *testing.T) {
 					for at := 0; at <= count; at++ {
 						if at > 0 && at < count && strings.HasPrefix(strings.ToLower(of[0]), "val") {
 							continue // validated before the training begins, as often as not
+						}
+						if at > 0 && behind.Bare(fmt.Sprintf(place, 1)) && !slices.ContainsFunc(of[:at], func(name string) bool { return Split(ShownAs(name)) == "train" }) {
+							continue // a bare heading, and what may be of an evaluation before the training: see below
 						}
 						log, want := periods(of[:count], value, place, at)
 						if got := drawn(&readText(t, log).Set); !sameSeries(got, want) {
@@ -88,6 +94,9 @@ func TestWhatWasMeasuredBeforeTheTrainingHasNoPlace(t *testing.T) {
 		{"settings",
 			"lr: 0.01\ndropout: 0.5\nEpoch 1\nloss: 0.8\nEpoch 2\nloss: 0.6\nEpoch 3\nloss: 0.5\n",
 			"loss epoch 1:0.8 2:0.6 3:0.5\n"},
+		{"an evaluation before the training, and bare headings",
+			"loss: 2.3\naccuracy: 0.1\nEpoch 1\nloss: 1.9\naccuracy: 0.3\nEpoch 2\nloss: 1.2\naccuracy: 0.5\nEpoch 3\nloss: 0.9\naccuracy: 0.6\n",
+			"loss epoch 1:1.9 2:1.2 3:0.9\naccuracy epoch 1:0.3 2:0.5 3:0.6\n"},
 		{"epochs that begin",
 			"loss: 0.9\nStarting epoch 1\nloss: 0.8\nStarting epoch 2\nloss: 0.7\nStarting epoch 3\nloss: 0.6\n",
 			"loss epoch 1:0.8 2:0.7 3:0.6\n"},

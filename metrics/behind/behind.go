@@ -11,6 +11,7 @@ package behind
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // most bounds the lines that wait for a place.
@@ -92,10 +93,11 @@ func (o *Order[T]) Waits(l Line[T]) (waits bool, told Told[T]) {
 	return true, told
 }
 
-// Place takes a line that says where the run is; values are told of that place in it as well, or not.
-// Lines that the caller kept itself since the stream began, because nothing was known of them, are
-// early, too.
-func (o *Order[T]) Place(says Says, values bool, early ...Line[T]) (told Told[T]) {
+// Place takes a line that says where the run is. In doubt, only what is surely of the training belongs
+// to a place that was told behind it: where the line has values of its place itself, or is a bare
+// heading. Lines that the caller kept itself since the stream began, because nothing was known of them,
+// are early, too.
+func (o *Order[T]) Place(says Says, doubt bool, early ...Line[T]) (told Told[T]) {
 	switch o.state {
 	case nowhere:
 		o.early = append(o.early, early...)
@@ -104,7 +106,7 @@ func (o *Order[T]) Place(says Says, values bool, early ...Line[T]) (told Told[T]
 		}
 		o.state = once
 	case once:
-		o.judge(says, values)
+		o.judge(says, doubt)
 		if len(o.behind) == 0 {
 			return o.Settle()
 		}
@@ -121,11 +123,11 @@ func (o *Order[T]) Place(says Says, values bool, early ...Line[T]) (told Told[T]
 }
 
 // judge decides whether the early lines belong to the place that was told behind them: those that came
-// again before the second place, unless they may be of a validation before the training. Where the
-// place has values itself, what says nothing of its data may be of a validation, too.
-func (o *Order[T]) judge(says Says, values bool) {
+// again before the second place, unless they may be of a validation before the training. In doubt, what
+// says nothing of its data may be of one, too.
+func (o *Order[T]) judge(says Says, doubt bool) {
 	needs := Unsaid
-	if values {
+	if doubt {
 		needs = Training
 	}
 	if says == Begins || says != Ends && !slices.ContainsFunc(o.held, func(l Line[T]) bool { return l.Of >= needs }) {
@@ -206,6 +208,17 @@ func Of(line string) Says {
 		}
 	}
 	return Nothing
+}
+
+// Bare reports whether a line has one word and numbers: "Epoch 1", "=== step 1/10 ===".
+func Bare(line string) bool {
+	words := 0
+	for word := range strings.FieldsFuncSeq(line, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+		if strings.ContainsFunc(word, unicode.IsLetter) {
+			words++
+		}
+	}
+	return words == 1
 }
 
 // forms are the ends of words that make another form of the same.

@@ -14,6 +14,17 @@ func TestWhetherAPlaceBeginsOrEnds(t *testing.T) {
 	}
 }
 
+func TestAHeadingIsBareWithOneWordAndNumbers(t *testing.T) {
+	for line, want := range map[string]bool{
+		"Epoch 1": true, "=== epoch 3/10 ===": true, "[ Step: 0003 ]": true, "Époque 2": true,
+		"Epoch 1 done": false, "Epoch 1, 12.5 samples/s": false, "": false, "-----": false,
+	} {
+		if got := Bare(line); got != want {
+			t.Errorf("%q is bare: %v, want %v", line, got, want)
+		}
+	}
+}
+
 // However long no place is told, a bounded number of lines waits for it.
 func TestFewLinesWaitForAPlaceThatNeverComes(t *testing.T) {
 	var o Order[int]
