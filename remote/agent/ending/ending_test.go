@@ -47,16 +47,21 @@ func TestALongGraceIsWaitedForWithoutWork(t *testing.T) {
 	if err := saves.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	before, began := processorTime(t), time.Now()
+	before := processorTime(t)
+	for range 10 {
+		run.Members()
+	}
+	look := (processorTime(t) - before) / 10
+	before = processorTime(t)
 	if left := (Order{Run: run, Grace: 5 * time.Minute, Why: "a test ends it"}).End(); left > 0 {
 		t.Errorf("%d processes are left", left)
 	}
-	took, worked := time.Since(began), processorTime(t)-before
+	worked := processorTime(t) - before
 	if whole, err := os.ReadFile(saved); string(whole) != "all\n" {
 		t.Errorf("it was not let to save: %q, %v", whole, err)
 	}
-	if worked > took/8 {
-		t.Errorf("it worked for %s of the %s that it waited", worked, took)
+	if worked > 80*look { // some 40 are right; one each 20 ms are 150
+		t.Errorf("it worked for %s, and a look takes %s", worked, look)
 	}
 }
 
