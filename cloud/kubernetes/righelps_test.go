@@ -221,30 +221,13 @@ func torchJobOf(t *testing.T, m options.Machines, pods int, python string) (clou
 	return life, j
 }
 
-const driverBesideRay = `import os, socket
-import ray
-ray.init(log_to_driver=True)
-print("nodes", sum(n["Alive"] for n in ray.nodes()), "gpus", ray.cluster_resources().get("GPU"))
-
-@ray.remote(num_gpus=1, num_cpus=0)
-class Worker:
-    def where(self):
-        with open(os.path.join(os.environ["DLWB_RESULTS"], "note"), "w") as f: f.write("by ray")
-        import helper
-        return socket.gethostname(), os.getcwd(), helper.word, os.environ["TOKEN"]
-
-workers = [Worker.remote() for _ in range(2)]
-seen = ray.get([w.where.remote() for w in workers])
-print("hosts", len({s[0] for s in seen}), "code", {s[1:] for s in seen})
-`
-
 // A real Ray in the pods of a plain Job, as a cluster without KubeRay has it: the driver is
 // in pod 0 beside the head, both pods train, and what they write comes home.
 func TestARealRayTrainsInThePodsOfAJob(t *testing.T) {
 	ray := realRay(t)
 	realCluster(t)
 	life, j := jobOf(t, options.Machines{GPUs: 1, Kind: options.Job}, 2, "")
-	for name, text := range map[string]string{"helper.py": "word = 'found'\n", "driver.py": driverBesideRay} {
+	for name, text := range map[string]string{"helper.py": "word = 'found'\n", "driver.py": driverOfRay(2)} {
 		if err := os.WriteFile(filepath.Join(j.Code.Dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +30,15 @@ func realRay(t *testing.T) string {
 	return ""
 }
 
-const driverOfRay = `import os, socket, time
+// driverOfRay is a training with two workers in a cluster of so many nodes.
+func driverOfRay(nodes int) string {
+	return strings.ReplaceAll(realDriver, "NODES", strconv.Itoa(nodes))
+}
+
+const realDriver = `import os, socket, time
 import ray
 ray.init(log_to_driver=True)
-while sum(n["Alive"] for n in ray.nodes()) < 3: time.sleep(0.5)
+while sum(n["Alive"] for n in ray.nodes()) < NODES: time.sleep(0.5)
 print("nodes", sum(n["Alive"] for n in ray.nodes()), "gpus", ray.cluster_resources().get("GPU"))
 
 @ray.remote(num_gpus=1, num_cpus=0)
@@ -53,7 +59,7 @@ func TestARealRayTrainsInARayJob(t *testing.T) {
 	ray := realRay(t)
 	realCluster(t)
 	life, j := rayJobOf(t, options.Machines{GPUs: 1, CPUs: 1}, 2, `while [ ! -e go ]; do sleep 0.1; done; exec "$RIG_RAY/bin/python" -u driver.py`)
-	for name, text := range map[string]string{"helper.py": "word = 'found'\n", "driver.py": driverOfRay} {
+	for name, text := range map[string]string{"helper.py": "word = 'found'\n", "driver.py": driverOfRay(3)} {
 		if err := os.WriteFile(filepath.Join(j.Code.Dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -85,25 +85,12 @@ sys.exit(0)
 	p.clean()
 }
 
-const fallsOnce = `import os, sys, torch, torch.distributed as dist
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-dist.all_reduce(torch.ones(1))
-if rank == 3 and not os.path.exists(os.environ["FELL"]):
-    open(os.environ["FELL"], "w").close()
-    sys.exit("the first life ends here")
-sum = torch.ones(1)
-dist.all_reduce(sum)
-print("rank", rank, "sum", int(sum), flush=True)
-dist.destroy_process_group()
-`
-
 // Torchrun's agents on two machines start their ranks again, all of them, in the job of
 // Ray that they are.
 func TestTorchrunStartsItsRanksAgainOnARealRay(t *testing.T) {
 	p := newProject(t)
 	realRay(t, p)
-	p.Write("train.py", fallsOnce)
+	p.Write("train.py", jobstory.FallsOnce)
 	p.profile("ecs", `{engine: torchrun, procs_per_node: 2, restarts: 2, command: train.py, env: {OMP_NUM_THREADS: "1", FELL: `+filepath.Join(t.TempDir(), "fell")+`}}`, "environment: {python: python3}\n")
 	out := p.Must("run", "--json", "--down")
 	var all string // the agents deal out the ranks in an order of their own

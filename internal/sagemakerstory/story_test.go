@@ -307,19 +307,6 @@ func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
 	})
 }
 
-const fallsOnce = `import os, sys, torch, torch.distributed as dist
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-dist.all_reduce(torch.ones(1))
-if rank == 3 and not os.path.exists(os.environ["FELL"]):
-    open(os.environ["FELL"], "w").close()
-    sys.exit("the first life ends here")
-sum = torch.ones(1)
-dist.all_reduce(sum)
-print("rank", rank, "sum", int(sum), flush=True)
-dist.destroy_process_group()
-`
-
 // Torchrun's agents on two hosts start their ranks again, all of them, and the job goes on.
 func TestTorchrunStartsItsRanksAgainInATrainingJob(t *testing.T) {
 	if os.Getenv("DLWB_SAGEMAKER_TRAINING") == "" {
@@ -331,7 +318,7 @@ func TestTorchrunStartsItsRanksAgainInATrainingJob(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
 	p := newProject(t)
 	p.fake.Hosts = func(n int) string { return fmt.Sprintf("127.0.0.%d", n+1) }
-	p.Write("train.py", fallsOnce)
+	p.Write("train.py", jobstory.FallsOnce)
 	run := "{engine: torchrun, procs_per_node: 2, restarts: 2, command: train.py, env: {OMP_NUM_THREADS: \"1\", FELL: " + filepath.Join(t.TempDir(), "fell") + "}}"
 	p.profile("sagemaker", run, "")
 	out := p.Must("run", "--json", "--down")
