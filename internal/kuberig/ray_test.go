@@ -92,11 +92,11 @@ func TestRayTrainsInAClusterWithoutKubeRay(t *testing.T) {
 	}
 }
 
-// fallsOnce falls as jobstory.FallsOnce does: before it joins the others.
 const fallsOnce = `import os, sys, torch, torch.distributed as dist
-rank = int(os.environ["RANK"])
-if rank == 3 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0": sys.exit("this life ends here")
 dist.init_process_group("gloo")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
+if rank == 3 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0": sys.exit("this life ends here")
 sum = torch.ones(1)
 dist.all_reduce(sum)
 print("rank", rank, "sum", int(sum), flush=True)

@@ -64,13 +64,13 @@ func torchrun(t *testing.T, d *desk) {
 	d.clean()
 }
 
-// fallsOnce falls as jobstory.FallsOnce does: before it joins the others.
 const fallsOnce = `import os, sys, torch, torch.distributed as dist
-rank = int(os.environ["RANK"])
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
 if rank == 3 and not os.path.exists("fell"):
     open("fell", "x").close()
     sys.exit("the first life ends here")
-dist.init_process_group("gloo")
 sum = torch.ones(1)
 dist.all_reduce(sum)
 print("rank", rank, "sum", int(sum), "restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
