@@ -17,9 +17,12 @@ const (
 	Started     = "started"      // the run is supervised on the node
 	RankStarted = "rank-started" // PID
 	RankEnded   = "rank-ended"   // Code, Signal
-	PeerTold    = "peer"         // Why says which peer, and whether it was reached
-	Stopping    = "stopping"     // we end the run; Why
-	Ended       = "ended"        // nothing of the run is alive; Code
+	// RankFailed: the rank ended with Code and Signal, and its launcher may start it
+	// again. Where it does not, a RankEnded of the same follows, maybe much later.
+	RankFailed = "rank-failed"
+	PeerTold   = "peer"     // Why says which peer, and whether it was reached
+	Stopping   = "stopping" // we end the run; Why
+	Ended      = "ended"    // nothing of the run is alive; Code
 	// RankStarved: the kernel says that it ended Code processes of the rank's
 	// memory group, while the rank ran, for lack of memory.
 	RankStarved = "rank-starved"
@@ -66,7 +69,7 @@ func ParseStatus(line string) (s Status, ok bool) {
 		s.PID, err = strconv.Atoi(args[0])
 	case (what == Ended || what == RankStarved) && len(args) == 1:
 		s.Code, err = strconv.Atoi(args[0])
-	case what == RankEnded && len(args) == 2:
+	case (what == RankEnded || what == RankFailed) && len(args) == 2:
 		s.Code, err = strconv.Atoi(args[0])
 		s.Signal = strings.TrimPrefix(args[1], "-")
 	default:

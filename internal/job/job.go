@@ -74,6 +74,9 @@ const (
 	Started     Kind = "started"      // the run has begun here
 	RankStarted Kind = "rank-started" // PID
 	RankEnded   Kind = "rank-ended"   // Code, Signal
+	// RankFailed: the rank ended with Code and Signal, and its launcher may start it
+	// again. Where it does not, a RankEnded of the same follows, maybe much later.
+	RankFailed  Kind = "rank-failed"
 	RankStarved Kind = "rank-starved" // the kernel ended Code processes of the rank for lack of memory
 	Stopping    Kind = "stopping"     // the run is ended here; Why
 	Ended       Kind = "ended"        // nothing of the run is alive; Code

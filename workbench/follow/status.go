@@ -39,17 +39,21 @@ func (t *Watch) status(node int, s job.Status) {
 		}
 	case job.RankStarted:
 		t.pids[s.Rank] = s.PID
+		if e, ok := t.fell[s.Rank]; ok && after(s, e) {
+			delete(t.fell, s.Rank)
+		}
 	case job.RankStarved:
 		t.starved[s.Rank] += s.Code
+	case job.RankFailed:
+		if e, ok := t.fell[s.Rank]; !ok || after(s, e) { // else it is told again
+			t.fell[s.Rank] = t.endOf(node, s)
+		}
 	case job.RankEnded:
 		if _, known := t.ends[s.Rank]; known {
 			return
 		}
-		byUs := len(n.stopping) > 0
-		t.ends[s.Rank] = rankEnd{rank: s.Rank, node: node, code: s.Code, signal: s.Signal, at: s.Time.Unix(), up: s.Uptime,
-			starved: t.starved[s.Rank], byUs: byUs, order: len(t.ends)}
-		t.endSeen[s.Rank] = time.Now()
-		if s.Code != 0 && !byUs && t.failed.IsZero() {
+		e := t.final(t.endOf(node, s))
+		if e.code != 0 && !e.byUs && t.failed.IsZero() {
 			t.failed, t.broken = time.Now(), time.Now()
 		}
 	case job.Stopping:
@@ -72,4 +76,30 @@ func (t *Watch) status(node int, s job.Status) {
 			}
 		}
 	}
+}
+
+// endOf is the end of a rank that a node tells now.
+func (t *Watch) endOf(node int, s job.Status) rankEnd {
+	t.order++
+	return rankEnd{rank: s.Rank, node: node, code: s.Code, signal: s.Signal, at: s.Time.Unix(), up: s.Uptime,
+		starved: t.starved[s.Rank], byUs: len(t.nodes[node].stopping) > 0, order: t.order}
+}
+
+// final takes in how a rank ended. An end of which its launcher had not yet made one
+// keeps the moment at which it was told first: what came between may have been a stop
+// because of another rank, which merely lost this one.
+func (t *Watch) final(e rankEnd) rankEnd {
+	if was, ok := t.fell[e.rank]; ok && was.code == e.code && was.signal == e.signal {
+		e = was
+	}
+	t.ends[e.rank], t.endSeen[e.rank] = e, time.Now()
+	return e
+}
+
+// after reports whether a node tells of a moment behind the end of one of its ranks.
+func after(s job.Status, e rankEnd) bool {
+	if s.Uptime > 0 && e.up > 0 {
+		return s.Uptime > e.up
+	}
+	return s.Time.Unix() > e.at
 }

@@ -116,6 +116,8 @@ type Watch struct {
 	mu        sync.Mutex
 	nodes     []nodeEnd
 	ends      map[int]rankEnd
+	fell      map[int]rankEnd   // of ranks that their launcher may start again
+	order     int               // of the ends, as they are told
 	endSeen   map[int]time.Time // when the end of a rank became known here
 	told      map[int]bool      // ranks whose end was published
 	printed   map[int]time.Time // when a rank last printed
@@ -188,7 +190,7 @@ func (t *Watch) readRest(ctx context.Context) error {
 func newWatch(run Run, owner Owner) *Watch {
 	t := &Watch{
 		run: run, owner: owner, nodes: make([]nodeEnd, len(run.Replicas)),
-		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
+		ends: map[int]rankEnd{}, fell: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
 		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1), unread: make(chan struct{}, 1),
@@ -322,8 +324,8 @@ func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
 	n.ended, n.code, n.why, n.rebooted = true, 1, cmp.Or(lost.State.Why, lost.Error()), lost.State.Rebooted
 	for rank, e := range lost.State.Ranks {
 		if _, known := t.ends[rank]; !known && t.has(node, rank) {
-			t.ends[rank] = rankEnd{rank: rank, node: node, code: e.Code, signal: e.Signal, at: e.End.Unix(), order: len(t.ends)}
-			t.endSeen[rank] = time.Now()
+			t.order++
+			t.final(rankEnd{rank: rank, node: node, code: e.Code, signal: e.Signal, at: e.End.Unix(), order: t.order})
 		}
 	}
 	if t.failed.IsZero() {

@@ -88,12 +88,12 @@ func (s *supervisor) attend(conn *net.UnixConn) {
 	_, _ = fmt.Fprintln(conn, "ok")
 	exit, err := s.wait(conn, k)
 	swept := s.isSwept(err != nil)
-	k.quiet = s.plan.Restarts && exit.Code != 0 && !swept
+	k.mayReturn = s.plan.Restarts && exit.Code != 0 && !swept
 	if err := k.ended(exit); err != nil {
 		exit = runs.Exit{Code: codeFull, Signal: "-"}
 	}
 	// Before the answer: with that the launcher may end, and the run with it.
-	if k.quiet {
+	if k.mayReturn {
 		s.hold(number, exit)
 	} else {
 		s.tell(event{who: "rank " + number, exit: exit, swept: swept})

@@ -31,8 +31,8 @@ type rank struct {
 	before  int // ended for lack of memory
 	pid     int
 	output  func(ctx context.Context, argv ...string) string
-	// quiet: status is told of the end later, if at all.
-	quiet bool
+	// mayReturn: its launcher may start it again, so that an end in failure is none yet.
+	mayReturn bool
 }
 
 // openRank takes the room for the record and begins to write the log from a pipe.
@@ -63,9 +63,12 @@ func (k *rank) ended(e runs.Exit) error {
 		_, _ = fmt.Fprintln(k.log, err)
 		return err
 	}
-	if !k.quiet {
-		_ = k.run.Say("rank %s ended %s", k.number, e)
+	// Said now in either case: which rank was the first to fail shows by the order.
+	what := "ended"
+	if k.mayReturn {
+		what = "failed"
 	}
+	_ = k.run.Say("rank %s %s %s", k.number, what, e)
 	return nil
 }
 

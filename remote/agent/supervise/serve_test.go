@@ -163,7 +163,9 @@ func TestARankThatIsStartedAgainHasNotFailed(t *testing.T) {
 			if b.record("exit") != c.want || strings.Count(b.Read("rank-1.log"), "try") != 2 {
 				t.Errorf("exit record %q, log %q", b.record("exit"), b.Read("rank-1.log"))
 			}
-			if !strings.Contains(b.Read("status"), "rank 1 restarted") {
+			// What it fails by is told at once, with the moment in which it did.
+			if s := b.Read("status"); !strings.Contains(s, "rank 1 restarted") || strings.Index(s, "rank 1 failed") > strings.Index(s, "rank 1 restarted") ||
+				!strings.Contains(s, "rank 1 failed") {
 				t.Errorf("status:\n%s", b.Read("status"))
 			}
 			if c.want == "0 -" && strings.Contains(b.Read("status"), "rank 1 ended 7") {
