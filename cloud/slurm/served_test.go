@@ -151,3 +151,42 @@ func TestTheRanksOfAPartThatWasReleasedAreNoFailure(t *testing.T) {
 		t.Errorf("%v: it tells %+v", err, got)
 	}
 }
+
+// A job that was put back into the queue runs again before its part has told that it has:
+// what the ranks of its last life came to, by the signal that ended it, is no end of the run.
+func TestAnEndOfALifeThatIsOverIsNotToldInTheNext(t *testing.T) {
+	p, life, home, bin := desk(t)
+	dir := filepath.Join(home, ".dlwb/runs", partOf("run", 1))
+	for _, c := range []struct {
+		name  string
+		marks string
+		told  int // lives
+		want  bool
+	}{
+		{"the next life has not begun there", "life-0", 1, false},
+		{"it has begun, and that is not read yet", "life-0 life-1", 1, false},
+		{"its own", "life-0 life-1", 2, true},
+		{"its own, the first one having ended in the queue", "life-1", 1, true},
+		{"no marks can be read", "", 1, false},
+	} {
+		_ = os.RemoveAll(dir)
+		for _, mark := range strings.Fields(c.marks) {
+			if err := os.MkdirAll(filepath.Join(dir, mark), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fake(t, bin, "scontrol", "echo 'JobId=9 JobState=RUNNING Reason=None Restarts=1 NodeList=n1 PreemptTime=None'")
+		ended := false
+		s := story{replica: replica{p, life, "9", "run", 1}, sink: func(s job.Status) error {
+			ended = ended || s.Kind == job.RankEnded
+			return nil
+		}}
+		for range c.told {
+			_ = s.take(job.Status{Kind: job.Started, Rank: -1})
+		}
+		_ = s.take(job.Status{Kind: job.RankEnded, Rank: 1, Code: 143, Signal: "TERM"})
+		if err := s.release(t.Context()); err != nil || ended != c.want {
+			t.Errorf("%s: the end is told: %v, %v", c.name, ended, err)
+		}
+	}
+}
