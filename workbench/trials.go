@@ -13,7 +13,6 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
-	"github.com/dlwb/dlwb/workbench/ledger"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/sweep"
@@ -190,32 +189,6 @@ func (d *drive) sweepOwner() sweep.Owner {
 			return values
 		},
 		Publish: func(b event.Body) error { return w.publish(d.s, b) },
-	}
-}
-
-// biller asks what runs have cost that are over, and tells it; nil: they are not paid for
-// one by one.
-func (d *drive) biller() func(context.Context, string) (float64, bool) {
-	if d.plan == nil {
-		return nil
-	}
-	j, is := d.w.jobs[d.plan.Provider].(cloud.Biller)
-	if !is {
-		return nil
-	}
-	return func(ctx context.Context, id string) (float64, bool) {
-		run, err := d.w.db.Run(id)
-		if errors.Is(err, store.ErrNotFound) {
-			return 0, true // it is on record before it is handed in
-		}
-		c, lifeErr := d.w.db.ClusterLife(run.Life)
-		data, dataErr := d.w.clusterData(c)
-		if errors.Join(err, lifeErr, dataErr) != nil {
-			return 0, false
-		}
-		usd, final, err := j.Billed(ctx, cloud.Life{Name: c.Name, ID: data.Life, Ledger: ledger.Of(d.w.db, c.ID)}, id)
-		final = final && err == nil && d.w.publish(scope{cluster: c.Name, life: c.ID, run: id}, event.RunBilled{Cost: usd}) == nil
-		return usd, final
 	}
 }
 

@@ -4,6 +4,7 @@ package sagemakerstory
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,10 @@ func TestATrainingJobHasTheSameStoryAsNodesOfThisMachine(t *testing.T) {
 		events := jobstory.Said(t, p.Must("run", "--json", "--down"))
 		stories[provider] = jobstory.Story(events)
 		run, _ := jobstory.EventOf(t, events, "run_started")["run"].(string)
+		if provider == "sagemaker" {
+			billed(t, p, events)
+			stories[provider] = slices.DeleteFunc(stories[provider], func(name string) bool { return name == "run_billed" })
+		}
 		series[provider] = p.Must("export", run, "--format", "csv")
 		for key := range jobstory.EventOf(t, events, "receipt") {
 			receipts[provider] = append(receipts[provider], key)
@@ -231,6 +236,19 @@ func (p *project) steps(least int) {
 	}
 	if last < least {
 		p.T.Errorf("%d steps are in the log", last)
+	}
+}
+
+// billed holds that what SageMaker bills for a job is told when it has ended, and once.
+func billed(t *testing.T, p *project, events []map[string]any) {
+	t.Helper()
+	at := jobstory.EventOf(t, events, "cluster_up")["price_per_hour"].(float64)
+	want := p.fake.Billed(p.fake.Jobs()[0]) / 3600 * at
+	if n := strings.Count(strings.Join(jobstory.Story(events), "\n"), "run_billed"); n != 1 {
+		t.Fatalf("it is told %d times what the job has cost", n)
+	}
+	if cost := jobstory.EventOf(t, events, "run_billed")["cost"].(float64); cost <= 0 || math.Abs(cost-want) > 1e-9 {
+		t.Errorf("it has cost %v, and is told as %v", want, cost)
 	}
 }
 
