@@ -34,6 +34,7 @@ type source struct {
 	code  cloud.Code
 	files []string          // of the code, sorted
 	links map[string]string // symbolic links among it
+	empty []string          // directories among it in which nothing is, sorted
 	tag   string
 }
 
@@ -66,7 +67,13 @@ func read(o Order, code cloud.Code) (*source, error) {
 			s.files = append(s.files, p)
 		}
 	}
+	for _, p := range code.Empty {
+		if dockerfile.Among(from, p) && !ignored(p) {
+			s.empty = append(s.empty, p)
+		}
+	}
 	sort.Strings(s.files)
+	sort.Strings(s.empty)
 	s.tag, err = s.digest(root, func(string, fs.FileMode) (io.WriteCloser, error) { return nil, nil })
 	return s, err
 }
@@ -126,6 +133,9 @@ func (s *source) digest(root *os.Root, to func(path string, mode fs.FileMode) (i
 	}
 	for _, p := range sorted(s.links) {
 		part(h, "link", p, s.links[p])
+	}
+	for _, p := range s.empty {
+		part(h, "directory", p)
 	}
 	return "dlwb-" + hex.EncodeToString(h.Sum(nil))[:24], nil
 }
@@ -210,6 +220,11 @@ func (s *source) stage(r *room) error {
 		if err == nil {
 			name := filepath.FromSlash(p)
 			err = errors.Join(dir.MkdirAll(filepath.Dir(name), 0o755), dir.Symlink(filepath.FromSlash(to), name))
+		}
+	}
+	for _, p := range s.empty {
+		if err == nil {
+			err = dir.MkdirAll(filepath.FromSlash(p), 0o755)
 		}
 	}
 	if err == nil {

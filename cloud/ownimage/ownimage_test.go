@@ -161,6 +161,7 @@ func TestAnImageIsMadeOnceForWhatItIsMadeOf(t *testing.T) {
 		"the Dockerfile": func() { s.file("Dockerfile", "FROM scratch\nCOPY requirements.txt src /app/\nUSER 1\n") },
 		"its mode":       func() { _ = os.Chmod(filepath.Join(s.code.Dir, "src/a.py"), 0o755) },
 		"a link":         func() { s.code.Links = map[string]string{"src/latest.py": "a.py"} },
+		"an empty room":  func() { s.code.Empty = []string{"src/out"} },
 	} {
 		change()
 		if now := s.must(); seen[now.Tag] {
@@ -169,7 +170,7 @@ func TestAnImageIsMadeOnceForWhatItIsMadeOf(t *testing.T) {
 			seen[now.Tag] = true
 		}
 	}
-	if n := len(s.ecr.Pushes()); n != 6 {
+	if n := len(s.ecr.Pushes()); n != 7 {
 		t.Errorf("%d pushes", n)
 	}
 }
@@ -249,6 +250,18 @@ func TestWhatIsLeftOutIsNotInTheImage(t *testing.T) {
 	s.file("Dockerfile.dockerignore", "*\n!train.py\n")
 	if s.must(); !strings.Contains(s.docker.Calls("build")[1], " files train.py attestations") {
 		t.Errorf("built from %q", s.docker.Calls("build"))
+	}
+}
+
+// Where a script writes there is a directory in the image, too, unless nothing copies it.
+func TestAnEmptyDirectoryIsInTheImage(t *testing.T) {
+	s := newShop(t)
+	s.file("Dockerfile", "FROM scratch\nCOPY src out /app/\n")
+	s.file(".dockerignore", "src/left\n")
+	s.code.Empty = []string{"src/deep/logs", "out", "other", "src/left"}
+	s.must()
+	if got := s.docker.Calls("build")[0]; !strings.Contains(got, " files out/ src/a.py src/deep/logs/ attestations") {
+		t.Errorf("built from %s", got)
 	}
 }
 

@@ -36,9 +36,11 @@ if command == "build":
     for at, dirs, names in os.walk("."):
         dirs.sort()
         found += [os.path.relpath(os.path.join(at, n), ".") for n in sorted(names)]
+        if at != "." and not dirs + names:
+            found.append(os.path.relpath(at, ".") + "/")
     digest = hashlib.sha256(open(option("--file"), "rb").read())
     for name in sorted(found):
-        digest.update(name.encode() + b"\0" + (os.readlink(name).encode() if os.path.islink(name) else open(name, "rb").read()))
+        digest.update(name.encode() + b"\0" + (os.readlink(name).encode() if os.path.islink(name) else b"" if name.endswith("/") else open(name, "rb").read()))
     note("files", *sorted(found), "attestations", os.environ.get("BUILDX_NO_DEFAULT_ATTESTATIONS", ""))
     print("Step 1/2 : FROM scratch\n\x1b[31mStep 2/2 : COPY\x1b[0m https://ann:secret@example.com/x\rStep 2/2 : done")
     open(os.path.join(here, "image-" + option("--tag").replace("/", "_")), "w").write(digest.hexdigest())
