@@ -62,14 +62,14 @@ func TestANodeThatIsGoneEndsTheRunAsLost(t *testing.T) {
 			if end["verdict"] != "lost" || end["node"] != 1.0 || !strings.Contains(fmt.Sprint(end["cause"]), "node1 is gone") {
 				t.Errorf("%v", end)
 			}
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("it took %s", took)
-			}
 			if !unknown {
 				t.Error("it was not said before that nothing is known of the node")
 			}
 			if code := watching.end(); code != 1 {
 				t.Errorf("exit code %d, want 1", code)
+			}
+			if took := time.Since(began); took > time.Minute { // nor is what the node wrote waited for
+				t.Errorf("it took %s", took)
 			}
 			// What ran on the node that is gone, down finds.
 			for _, left := range b.ranks() {

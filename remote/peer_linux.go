@@ -34,15 +34,38 @@ func foreignPeer(conn net.Conn) (uid int, foreign bool) {
 	}
 	const tries = 3 // rows may be missed when sockets come and go while they are read
 	for range tries {
-		tables, err := socketTables()
-		if err != nil || !tables.has(here, netip.AddrPort{}, stateListen) {
+		row, found, known := findPeer(here, there, os.ReadFile)
+		if !known {
 			return 0, false
 		}
-		if row, found := tables.find(there, here); found {
+		if found {
 			return row.owner(), !row.isOf(os.Geteuid())
 		}
 	}
 	return unknownUser, !inWindows()
+}
+
+// findPeer looks for the row of the other end, and knows nothing where our own
+// listener has none. Reading a table takes milliseconds, however few sockets there
+// are (the kernel walks a hash table that grows with the memory of the machine): the
+// second one, which a system without IPv6 does not have, is read for what is not in
+// the first.
+func findPeer(here, there netip.AddrPort, read func(string) ([]byte, error)) (row socketRow, found, known bool) {
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := read(name)
+		if err != nil {
+			break
+		}
+		table := socketTable{string(text)}
+		known = known || table.has(here, netip.AddrPort{}, stateListen)
+		if !found {
+			row, found = table.find(there, here)
+		}
+		if found && known {
+			break
+		}
+	}
+	return row, found, known
 }
 
 // inWindows reports whether this is Linux inside Windows.
@@ -60,17 +83,8 @@ func addrOf(a net.Addr) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), ap.IsValid()
 }
 
-// socketTable is the text of both tables. A system without IPv6 has no second.
+// socketTable is the text of tables.
 type socketTable []string
-
-func socketTables() (socketTable, error) {
-	v4, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		return nil, err
-	}
-	v6, _ := os.ReadFile("/proc/net/tcp6")
-	return socketTable{string(v4), string(v6)}, nil
-}
 
 // socketRow is what a row says of a socket.
 type socketRow struct {

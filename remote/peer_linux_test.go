@@ -1,8 +1,11 @@
 package remote
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,6 +48,42 @@ func TestOwnerOfTheOtherEndIsReadFromTheTables(t *testing.T) {
 	}
 	if (socketRow{0, "0"}).isOf(0) || !(socketRow{0, "5"}).isOf(0) || (socketRow{1000, "5"}).isOf(0) {
 		t.Error("root takes a socket that was closed for its own, or another's")
+	}
+}
+
+// To read a table takes milliseconds, for each connection: the second one is read for
+// what the first does not have.
+func TestTheSecondTableOfSocketsIsReadForWhatTheFirstHasNot(t *testing.T) {
+	here, there := netip.MustParseAddrPort("127.0.0.1:8080"), netip.MustParseAddrPort("127.0.0.1:50000")
+	end := func(a netip.AddrPort) string { return fmt.Sprintf("%s:%04X", hexWords(a.Addr().AsSlice()), a.Port()) }
+	listener := "   0: " + end(here) + " 00000000:0000 0A 0:0 00:0 0  1000        0 11 1 0\n"
+	other := "   1: " + end(there) + " " + end(here) + " 01 0:0 00:0 0  1001        0 77 1 0\n"
+	const first, second = "/proc/net/tcp", "/proc/net/tcp6"
+	for name, c := range map[string]struct {
+		tables       map[string]string
+		found, known bool
+		reads        []string
+	}{
+		"both in the first":           {map[string]string{first: listener + other}, true, true, []string{first}},
+		"the other end in the second": {map[string]string{first: listener, second: other}, true, true, []string{first, second}},
+		"the listener in the second":  {map[string]string{first: other, second: listener}, true, true, []string{first, second}},
+		"no other end":                {map[string]string{first: listener, second: ""}, false, true, []string{first, second}},
+		"no listener":                 {map[string]string{first: other, second: ""}, true, false, []string{first, second}},
+		"no second table":             {map[string]string{first: listener}, false, true, []string{first, second}},
+		"no first table":              {map[string]string{second: listener + other}, false, false, []string{first}},
+		"both in the second":          {map[string]string{first: "", second: listener + other}, true, true, []string{first, second}},
+	} {
+		var reads []string
+		row, found, known := findPeer(here, there, func(name string) ([]byte, error) {
+			reads = append(reads, name)
+			if text, is := c.tables[name]; is {
+				return []byte(tableHead + text), nil
+			}
+			return nil, os.ErrNotExist
+		})
+		if found != c.found || known != c.known || !slices.Equal(reads, c.reads) || found && row.uid != 1001 {
+			t.Errorf("%s: found %v, known %v, %+v, read %v", name, found, known, row, reads)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -244,19 +245,14 @@ func (n *node) end() error {
 // members finds what runs on this node: what it started or adopted, and where
 // orphans can't be adopted what carries the cookie and its number.
 func (n *node) members() finder {
-	own, all := descendantsOf(os.Getpid()), membersOf(n.intent.ID)
 	return func() ([]process, error) {
-		mine, err := own()
-		if err != nil || len(mine) > 0 {
+		all, err := processes()
+		if mine := descendantsIn(all, os.Getpid()); err != nil || len(mine) > 0 {
 			return mine, err
 		}
-		everything, err := all()
-		for _, p := range everything {
-			if variable(p.pid, "DLWB_NODE") == itoa(n.index) {
-				mine = append(mine, p)
-			}
-		}
-		return mine, err
+		return slices.DeleteFunc(membersIn(all, n.intent.ID), func(p process) bool {
+			return variable(p.pid, "DLWB_NODE") != itoa(n.index)
+		}), nil
 	}
 }
 

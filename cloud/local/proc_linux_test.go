@@ -29,6 +29,10 @@ func TestTheProcessTableIsReadAsItIs(t *testing.T) {
 	if p, _ := parseStat(12, []byte("12 (z) "+fields("Z", "1"))); !p.dead {
 		t.Error("a zombie is taken for alive")
 	}
+	thread := strings.Replace(fields("S", "1"), "-1 0", "-1 2129984", 1) // its flags
+	if k, _ := parseStat(12, []byte("12 (kswapd0) "+thread)); !k.kernel || p.kernel {
+		t.Error("a thread of the kernel is not told from a process")
+	}
 	if p, _ := parseStat(12, []byte("12 (z) "+fields("Z", "3"))); p.dead {
 		t.Error("a process with living threads is taken for dead")
 	}
@@ -184,4 +188,31 @@ func copyOfTestBinary(t *testing.T, dir string) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return to
+}
+
+// A look at the table is taken many times while a cluster is taken down: what is the
+// kernel's is not looked into, and what has an end of a line is not read twice.
+func TestTheTableHasNoThreadsOfTheKernel(t *testing.T) {
+	t.Parallel()
+	all, err := processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := false
+	for _, p := range all {
+		own = own || p.pid == os.Getpid()
+		if p.kernel {
+			t.Errorf("%s is in it", p.name)
+		}
+	}
+	if !own {
+		t.Error("this process is not in it")
+	}
+	short, err := readProc(os.Getpid(), "stat", true)
+	if err != nil || !strings.HasSuffix(string(short), "\n") {
+		t.Errorf("%q %v", short, err)
+	}
+	if limits, err := readProc(os.Getpid(), "limits", false); err != nil || strings.Count(string(limits), "\n") < 10 {
+		t.Errorf("%q %v", limits, err)
+	}
 }

@@ -22,6 +22,7 @@ type process struct {
 	pid, ppid int
 	start     string
 	dead      bool // a zombie: it runs no more, only its parent has not looked
+	kernel    bool // a thread of the kernel, which is nobody's
 	name      string
 	cpu       time.Duration
 	rss       int64 // bytes
@@ -45,23 +46,25 @@ type finder func() ([]process, error)
 func membersOf(id string) finder {
 	return func() ([]process, error) {
 		all, err := processes()
-		if err != nil {
-			return nil, err
-		}
-		carries := carriers(id)
-		return closure(all, func(p process) bool { return carries(p.pid) }), nil
+		return membersIn(all, id), err
 	}
+}
+
+func membersIn(all []process, id string) []process {
+	carries := carriers(id)
+	return closure(all, func(p process) bool { return carries(p.pid) })
 }
 
 // descendantsOf finds what a process has started, and what that has started.
 func descendantsOf(pid int) finder {
 	return func() ([]process, error) {
 		all, err := processes()
-		if err != nil {
-			return nil, err
-		}
-		return closure(all, func(p process) bool { return p.ppid == pid }), nil
+		return descendantsIn(all, pid), err
 	}
+}
+
+func descendantsIn(all []process, pid int) []process {
+	return closure(all, func(p process) bool { return p.ppid == pid })
 }
 
 // closure picks the processes that root accepts and all their descendants.

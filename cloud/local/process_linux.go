@@ -21,6 +21,9 @@ import (
 // runs on.
 const tick = 10 * time.Millisecond
 
+// pfKthread is the flag of a thread of the kernel (PF_KTHREAD).
+const pfKthread = 0x00200000
+
 // bootID tells a pid and start time of this boot from the same pair of another.
 var bootID = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -30,7 +33,8 @@ var bootID = sync.OnceValue(func() string {
 	return string(id[:8])
 })
 
-// processes reads the whole process table.
+// processes reads the process table, without the threads of the kernel: on a machine
+// with many cores they are most of it.
 func processes() ([]process, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -47,7 +51,7 @@ func processes() ([]process, error) {
 		if err != nil {
 			continue
 		}
-		if p, err := lookup(pid); err == nil {
+		if p, err := lookup(pid); err == nil && !p.kernel {
 			all = append(all, p)
 		}
 	}
@@ -57,10 +61,10 @@ func processes() ([]process, error) {
 	return all, nil
 }
 
-// readProc reads a file of a process. A look at the table reads thousands, and
-// os.ReadFile makes twice the system calls: it asks how large a file is and
-// whether it can be waited for.
-func readProc(pid int, name string) (text []byte, err error) {
+// readProc reads a file of a process, one of a single line no further than to its
+// end. A look at the table reads thousands, and os.ReadFile makes twice the system
+// calls: it asks how large a file is and whether it can be waited for.
+func readProc(pid int, name string, line bool) (text []byte, err error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -76,14 +80,17 @@ func readProc(pid int, name string) (text []byte, err error) {
 		case n == 0:
 			return text, nil
 		default:
-			text = slices.Grow(text[:len(text)+n], 512)
+			if text = text[:len(text)+n]; line && text[len(text)-1] == '\n' {
+				return text, nil
+			}
+			text = slices.Grow(text, 512)
 		}
 	}
 }
 
 // lookup reads the entry of one process.
 func lookup(pid int) (process, error) {
-	b, err := readProc(pid, "stat")
+	b, err := readProc(pid, "stat", true)
 	if err != nil {
 		return process{}, err
 	}
@@ -107,9 +114,10 @@ func parseStat(pid int, b []byte) (process, error) {
 		start: bootID() + "-" + f[22-3],
 		// A process whose first thread ended looks like a zombie while its
 		// other threads still run.
-		dead: (f[0] == "Z" || f[0] == "X") && num(20) <= 1,
-		cpu:  time.Duration(num(14)+num(15)) * tick,
-		rss:  num(24) * int64(os.Getpagesize()),
+		dead:   (f[0] == "Z" || f[0] == "X") && num(20) <= 1,
+		kernel: num(9)&pfKthread != 0,
+		cpu:    time.Duration(num(14)+num(15)) * tick,
+		rss:    num(24) * int64(os.Getpagesize()),
 	}, nil
 }
 
@@ -124,7 +132,7 @@ func carriers(id string) func(pid int) bool {
 // variable is an environment variable that a process was started with; empty
 // when it has none of that name or does not let us look.
 func variable(pid int, name string) string {
-	env, err := readProc(pid, "environ")
+	env, err := readProc(pid, "environ", false)
 	if err != nil {
 		return ""
 	}
@@ -166,7 +174,7 @@ func readMark(pid int) uint64 {
 		}
 		return limit.Cur
 	}
-	b, err := readProc(pid, "limits") // as of other users' processes
+	b, err := readProc(pid, "limits", false) // as of other users' processes
 	if err != nil {
 		return 0
 	}

@@ -132,18 +132,22 @@ func (f *Fetcher) fetch(ctx context.Context, at Site, run Run, dest string) (eve
 	return now.got, errors.Join(keepErr, at.Publish(now.got))
 }
 
-// silent are the nodes from which nothing is expected.
+// silent are the nodes from which nothing is expected. Whether one is gone is asked where
+// it would take its disk with it, and where the provider had said so when the run ended:
+// nobody waits for that one again. One that was only not heard of is known from the end.
 func (f *Fetcher) silent(ctx context.Context, at Site, run string) []bool {
 	silent := make([]bool, len(at.Nodes))
 	copy(silent, at.Silent)
+	ask := at.Leased
 	if told, err := f.owner.Told(run); err == nil && told.Ended != nil {
+		ask = ask || told.Ended.Verdict == event.Lost && len(told.Ended.Silent) == 0
 		for _, i := range told.Ended.Silent {
 			if i >= 0 && i < len(silent) {
 				silent[i] = true
 			}
 		}
 	}
-	if at.Leased {
+	if ask {
 		for i, gone := range at.Gone(ctx) {
 			silent[i] = silent[i] || gone
 		}
