@@ -120,4 +120,7 @@ func TestHangUpIsACleanEnd(t *testing.T) {
 	if code := first.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
+	if help := b.run("run", "--help").stdout; !strings.Contains(help, "leaves the run going on, except with --down") {
+		t.Errorf("the help does not say so:\n%s", help)
+	}
 }

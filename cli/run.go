@@ -22,15 +22,15 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Runs a profile from machines to results, on the cluster of the profile's name,
 which is brought up when it is not there. On a terminal it opens the screen.
 
-Ctrl-C leaves the run going on; dlwb attach shows it again. When the set-up fails
-(environment, code, start of the ranks), the machines stay: dlwb says what they
+Ctrl-C leaves the run going on, except with --down; dlwb attach shows it again. When the
+set-up fails (environment, code, start of the ranks), the machines stay: dlwb says what they
 cost and when they end by themselves, and dlwb run goes on with them. Machines
 that did not come up whole are removed again.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.allowFlags(c)
 	a.secretFlag(c)
-	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to; without the screen also after Ctrl-C or a hang-up, which end the run then")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
 	a.trustFlag(c)

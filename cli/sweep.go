@@ -31,7 +31,8 @@ profile are those of all trials together.
 Ctrl-C, and even kill -9, leave the trials that run going on; dlwb sweep goes on with
 them, and runs none twice. A sweep that is done shows its leaderboard; --again
 begins it anew. A change of the command or of what is varied makes another sweep;
-one of metric, mode or stop does not, and the leaderboard follows it.`,
+one of metric, mode or stop does not, and the leaderboard follows it. Trials that had
+other code keep their values; a warning names them.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.allowFlags(c)

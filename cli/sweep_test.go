@@ -105,7 +105,12 @@ func TestASweepThatIsKilledAgainAndAgainRunsEachTrialOnce(t *testing.T) {
 			t.Errorf("the results of trial %v: %q, %v", row["trial"], home, err)
 		}
 	}
-	if again := b.run("sweep"); again.code != 0 || !strings.Contains(again.stdout, "12 of 12 trials; the best is trial") || !strings.Contains(again.stdout, "* ") {
+	const other = "the code has changed since these trials began"
+	if strings.Contains(last.stdout, other) {
+		t.Errorf("nobody has changed the code\n%s", last.stdout)
+	}
+	b.write("train.py", trialScript+"# mended\n")
+	if again := b.run("sweep"); again.code != 0 || !strings.Contains(again.stdout, other) || !strings.Contains(again.stdout, "(train.py)") || !strings.Contains(again.stdout, "12 of 12 trials; the best is trial") || !strings.Contains(again.stdout, "* ") {
 		t.Errorf("a sweep that is done: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
 	}
 	if got := noted(t, notes); len(got) != 12 {

@@ -48,3 +48,13 @@ func (r *Receipt) UnmarshalJSON(b []byte) error {
 	r.Lived = time.Duration(in.Lived * float64(time.Second))
 	return err
 }
+
+// Lived is how long something was there between two moments on record, of which the
+// clock of this machine tells only so much: it may have been set back between them, and
+// what was paid for never gave money back. A moment that is not known makes it 0.
+func Lived(from, to time.Time) time.Duration {
+	if from.IsZero() || to.IsZero() {
+		return 0
+	}
+	return max(0, to.Sub(from))
+}

@@ -20,3 +20,20 @@ func TestReceiptsKeepTheirLifetimes(t *testing.T) {
 		t.Errorf("%+v is %+v again, %v", r, again, err)
 	}
 }
+
+func TestNothingLivedLessThanNoTime(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	for name, c := range map[string]struct {
+		from, to time.Time
+		want     time.Duration
+	}{
+		"an hour":                           {at, at.Add(time.Hour), time.Hour},
+		"the clock was set back":            {at, at.Add(-10 * time.Hour), 0},
+		"it is not known when it began":     {time.Time{}, at, 0},
+		"it is not known when it was ended": {at, time.Time{}, 0},
+	} {
+		if got := Lived(c.from, c.to); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,13 @@ func TestComparedRunsShowOnlyWhatDiffers(t *testing.T) {
 		"code uncommitted:  | 1 file, +1 −0 (77); package torch: 2.4.0 | 2.5.0"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("got %s\nwant %s", strings.Join(got, "; "), want)
+	}
+	if len(c.Notes) > 0 {
+		t.Errorf("all is known, and it says %q", c.Notes)
+	}
+	// Of c nothing is on record; that its code differs, too, would show nowhere.
+	if other, err := w.history.Compare([]string{"a", "c"}); err != nil || !slices.Contains(other.Notes, "whether the code is the same can't be told: of c no git repository is on record") {
+		t.Errorf("%q, %v", other.Notes, err)
 	}
 	if m := c.Metrics[0]; m.Name != "loss" || m.Winner != 1 || m.Last[0].Value != 1.5 || m.Best[1].Value != 0.5 {
 		t.Errorf("loss: %+v", m)

@@ -3,13 +3,18 @@ package workbench
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
@@ -86,8 +91,10 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	if !d.plan.OK() {
 		return event.SweepChanged{}, d.plan.Refusal()
 	}
+	owner := d.sweepOwner()
+	owner.Changed = d.codeSince(ctx)
 	sweeping := func(slots []sweep.Slot) *sweep.Sweep {
-		return sweep.New(d.sweepOwner(), d.plan.Profile, d.goal.Sweep, slots)
+		return sweep.New(owner, d.plan.Profile, d.goal.Sweep, slots)
 	}
 	going, err := sweeping(nil).Going()
 	if err != nil {
@@ -126,6 +133,20 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	return sweeping(slots).Run(ctx)
 }
 
+// codeSince tells which files of the code have changed since a moment. What of the
+// profile makes other trials makes another sweep, too, so it does not count.
+func (d *drive) codeSince(ctx context.Context) func(time.Time) []string {
+	tree := sync.OnceValues(func() (*transfer.Tree, error) { return d.w.tree(ctx, d.plan) })
+	own, _ := filepath.Rel(d.plan.Code.Dir, d.plan.Profile.Path)
+	return func(at time.Time) []string {
+		tree, err := tree()
+		if err != nil {
+			return nil // the sync says so
+		}
+		return slices.DeleteFunc(tree.ChangedSince(at), func(path string) bool { return path == filepath.ToSlash(own) })
+	}
+}
+
 // jobs is the backend of a drive whose provider takes whole jobs; false: it has nodes.
 func (d *drive) jobs() (jobs, bool) {
 	p, is := d.w.jobs[d.plan.Provider]
@@ -162,7 +183,7 @@ func (d *drive) sweepOwner() sweep.Owner {
 				return sweep.Past{}, false, err
 			}
 			st, err := w.storyOf(run)
-			past := sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended, Billed: st.Billed.Of()}
+			past := sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended, Billed: st.Billed.Of(), At: r.StartedAt}
 			if r.Life == d.s.life {
 				past.Began = r.StartedAt
 			}

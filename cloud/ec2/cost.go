@@ -81,19 +81,19 @@ func sum(all []cloud.Cost) (perHour float64) {
 // account writes down which node a thing was, how long it lived and what that
 // cost.
 func (s *sweep) account(r *cloud.Resource, t *trace, entries []cloud.Entry) {
-	r.Lived = lived(t.made, t.last)
+	r.Lived = cloud.Lived(t.made, t.last)
 	i := slices.IndexFunc(entries, func(e cloud.Entry) bool { return e.Kind != kindStop && s.made(e, t) })
 	if i < 0 {
 		return
 	}
 	e, to := entries[i], s.endOf(t)
-	r.Lived = lived(orTime(t.made, e.IntentAt), to)
+	r.Lived = cloud.Lived(orTime(t.made, e.IntentAt), to)
 	l, err := launchOf(e)
 	if e.Kind != kindInstances || err != nil {
 		return
 	}
 	if slept(entries, e.IntentAt, to) > 0 {
-		r.Lived = lived(e.IntentAt, to) // AWS tells only when it was started last
+		r.Lived = cloud.Lived(e.IntentAt, to) // AWS tells only when it was started last
 	}
 	r.Node = nodeName(e, l, t.thing)
 	r.Cost = l.cost(r.Lived, slept(entries, e.IntentAt, to))
@@ -112,7 +112,7 @@ func (s *sweep) endOf(t *trace) time.Time {
 // cost is what one machine has cost in its life, of which it was stopped for a
 // while.
 func (l launch) cost(lived, slept time.Duration) float64 {
-	return (lived-slept).Hours()*l.perNode() + slept.Hours()*l.perNodeStopped()
+	return max(0, lived-slept).Hours()*l.perNode() + slept.Hours()*l.perNodeStopped()
 }
 
 // slept is for how long a cluster was stopped, between two times.
@@ -141,13 +141,6 @@ func orTime(a, b time.Time) time.Time {
 	return a
 }
 
-func lived(from, to time.Time) time.Duration {
-	if from.IsZero() || to.IsZero() {
-		return 0
-	}
-	return max(0, to.Sub(from))
-}
-
 // nodeName is which node of the cluster an instance is.
 func nodeName(e cloud.Entry, l launch, t thing) string {
 	n := slices.Index(ids(e), t.id)
@@ -169,7 +162,7 @@ func ended(entries []cloud.Entry) []cloud.Resource {
 			continue
 		}
 		for n, id := range ids(e) {
-			r := cloud.Resource{Kind: kindOf(e), ID: id, State: cloud.Gone, Proof: e.Proof, Lived: e.ClosedAt.Sub(e.IntentAt)}
+			r := cloud.Resource{Kind: kindOf(e), ID: id, State: cloud.Gone, Proof: e.Proof, Lived: cloud.Lived(e.IntentAt, *e.ClosedAt)}
 			for part := range strings.SplitSeq(e.Proof, "; ") { // that of an entry names each of its things
 				if own, is := strings.CutPrefix(part, id+" "); is {
 					r.Proof = own
@@ -191,7 +184,5 @@ func total(r *cloud.Receipt, began time.Time) {
 		r.Cost += res.Cost
 		r.Lived = max(r.Lived, res.Lived)
 	}
-	if !began.IsZero() {
-		r.Lived = cmp.Or(r.Lived, time.Since(began))
-	}
+	r.Lived = cmp.Or(r.Lived, cloud.Lived(began, time.Now()))
 }

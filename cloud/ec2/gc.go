@@ -193,7 +193,7 @@ func (s strays) orphans(owner string, price func(stray) float64) []cloud.Orphan 
 				o.Since = t.made
 			}
 			o.Resources = append(o.Resources, cloud.Resource{Kind: t.kind, ID: t.id, State: cloud.Alive,
-				Proof: strings.TrimSpace("AWS lists it in " + t.region + " " + t.phase), Lived: lived(t.made, time.Now())})
+				Proof: strings.TrimSpace("AWS lists it in " + t.region + " " + t.phase), Lived: cloud.Lived(t.made, time.Now())})
 		}
 		slices.Sort(o.Regions)
 		all = append(all, o)

@@ -2,10 +2,12 @@ package ec2
 
 import (
 	"testing"
+	"time"
 
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/door"
 )
 
@@ -31,5 +33,17 @@ func TestSSHIsNeverOpenToEverybody(t *testing.T) {
 func TestTagsHaveOnlyWhatTagsMayHave(t *testing.T) {
 	if got := tagValue("a<b>\x1b[31m'é"); got != "a_b___31m_é" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The clock of the laptop was set back while a machine ran that was replaced later.
+func TestNoMachineGivesMoneyBack(t *testing.T) {
+	began := time.Unix(1e9, 0)
+	closed := began.Add(-10 * time.Hour)
+	var r cloud.Receipt
+	r.Resources = ended([]cloud.Entry{{Kind: kindInstances, ID: "i-1", IntentAt: began, ClosedAt: &closed, Detail: []byte(`{"nodes":[0],"machine":{"per_hour":4}}`)}})
+	l := launch{Machine: cloud.Price{PerHour: 4}}
+	if total(&r, began.AddDate(100, 0, 0)); len(r.Resources) != 1 || r.Cost != 0 || r.Lived != 0 || l.cost(time.Hour, 2*time.Hour) < 0 {
+		t.Errorf("%+v; stopped for longer than it lived: %v", r, l.cost(time.Hour, 2*time.Hour))
 	}
 }

@@ -38,7 +38,7 @@ const drainLimit = 45 * time.Second
 // one order that AWS allows, and looks again. A thing that could not be removed keeps
 // nothing from being removed that does not need it gone.
 func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Progress) (cloud.Receipt, error) {
-	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: time.Since(life.Began)}
+	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: cloud.Lived(life.Began, time.Now())}
 	entries, err := life.Ledger.Entries()
 	if err != nil {
 		return r, err
@@ -143,7 +143,7 @@ func (t *teardown) tell(state cloud.State, proof string) {
 	if id == "" {
 		id = t.e.Token
 	}
-	t.found = append(t.found, cloud.Resource{Kind: t.e.Kind, ID: id, State: state, Proof: proof, Lived: time.Since(t.e.IntentAt)})
+	t.found = append(t.found, cloud.Resource{Kind: t.e.Kind, ID: id, State: state, Proof: proof, Lived: cloud.Lived(t.e.IntentAt, time.Now())})
 }
 
 func (t *teardown) remove(ctx context.Context) (err error) {
@@ -419,9 +419,9 @@ func (t *teardown) endMachines(ctx context.Context) error {
 }
 
 func (t *teardown) addMachines(ids []string, state cloud.State, proof string) {
-	lived := time.Since(t.e.IntentAt)
+	lived := cloud.Lived(t.e.IntentAt, time.Now())
 	if t.e.ClosedAt != nil {
-		lived = t.e.ClosedAt.Sub(t.e.IntentAt)
+		lived = cloud.Lived(t.e.IntentAt, *t.e.ClosedAt)
 	}
 	share := float64(len(ids))
 	if t.d.Count > 0 {

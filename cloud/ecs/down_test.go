@@ -25,3 +25,15 @@ func TestWhatIsTooNewToBeShownIsNotTakenForGone(t *testing.T) {
 		}
 	}
 }
+
+// The clock of this machine was set back while the machines ran.
+func TestNoMachineGivesMoneyBack(t *testing.T) {
+	began := time.Now().Add(10 * time.Hour)
+	closed := began.Add(-5 * time.Hour)
+	for _, e := range []cloud.Entry{{IntentAt: began}, {IntentAt: began, ClosedAt: &closed}} {
+		d := &teardown{e: &e, d: detail{PerHour: 4}}
+		if d.addMachines([]string{"i-1"}, cloud.Gone, "seen"); d.found[0].Cost != 0 || d.found[0].Lived != 0 {
+			t.Errorf("%+v", d.found)
+		}
+	}
+}

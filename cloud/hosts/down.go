@@ -24,7 +24,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	if progress == nil {
 		progress = func(int, string) {}
 	}
-	receipt := cloud.Receipt{Cluster: life.Name, Provider: kind, Lived: time.Since(life.Began)}
+	receipt := cloud.Receipt{Cluster: life.Name, Provider: kind, Lived: cloud.Lived(life.Began, time.Now())}
 	machines, err := readRecord(life)
 	if errors.Is(err, fs.ErrNotExist) {
 		return receipt, nil // no host was ever taken

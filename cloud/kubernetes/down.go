@@ -54,7 +54,7 @@ var things = []thing{
 // Down deletes all jobs of a life with what was made for them, in each place that
 // the life has used, and looks until nothing of it is there.
 func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Progress) (cloud.Receipt, error) {
-	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: time.Since(life.Began)}
+	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: cloud.Lived(life.Began, time.Now())}
 	refs, err := knownRefs(life)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("read what was made: %w", err)
@@ -123,7 +123,7 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 				order = append(order, f.key())
 				progress(-1, "deleting "+f.key())
 			}
-			seen[f.key()] = cloud.Resource{Kind: f.thing.name, ID: d.Namespace + "/" + f.name, State: cloud.Alive, Proof: f.state(), Lived: time.Since(f.made)}
+			seen[f.key()] = cloud.Resource{Kind: f.thing.name, ID: d.Namespace + "/" + f.name, State: cloud.Alive, Proof: f.state(), Lived: cloud.Lived(f.made, time.Now())}
 			if err := d.delete(ctx, f); err != nil {
 				return err
 			}

@@ -174,7 +174,7 @@ func removeGroups(dir string) {
 
 // fill looks once more and writes down what it sees.
 func fill(r *cloud.Receipt, dir string, in intent, nodes []ending, left []process) {
-	r.Lived = time.Since(in.CreatedAt)
+	r.Lived = cloud.Lived(in.CreatedAt, time.Now())
 	add := func(res cloud.Resource) {
 		res.Lived = r.Lived
 		r.Resources = append(r.Resources, res)

@@ -24,7 +24,7 @@ const downLimit = 10 * time.Minute
 // Down ends the jobs of a life, and then removes the code that they were given. What
 // they have left as output and checkpoints stays.
 func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Progress) (cloud.Receipt, error) {
-	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: time.Since(life.Began)}
+	r := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: cloud.Lived(life.Began, time.Now())}
 	entries, err := life.Ledger.Entries()
 	if err != nil {
 		return r, err
@@ -81,7 +81,7 @@ const whyDown = "asked: the cluster was taken down"
 // remove removes what one entry of the ledger stands for. over are the jobs that are
 // proven to have ended: the code of others stays.
 func (p *Provider) remove(ctx context.Context, life cloud.Life, e *cloud.Entry, over map[string]bool, progress cloud.Progress) (cloud.Resource, error) {
-	res := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Unknown, Lived: time.Since(e.IntentAt)}
+	res := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Unknown, Lived: cloud.Lived(e.IntentAt, time.Now())}
 	r, err := ownerOf(e)
 	if res.ID == "" {
 		res.ID = e.Token

@@ -17,7 +17,7 @@ const downLimit = 60 * time.Second
 // Down cancels the jobs of a life, waits until Slurm shows each of them ended, and
 // removes what they left on the shared disk.
 func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Progress) (cloud.Receipt, error) {
-	receipt := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: time.Since(life.Began)}
+	receipt := cloud.Receipt{Cluster: life.Name, Provider: p.Kind(), Lived: cloud.Lived(life.Began, time.Now())}
 	r, err := p.read(life)
 	if errors.Is(err, errNothing) {
 		return receipt, nil

@@ -2,6 +2,8 @@ package environment
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -59,7 +61,20 @@ func (n node) notThere(want string) *Failure {
 
 // systemResult says which of the node's own interpreters is used, and why.
 func (p preparer) systemResult(n node, base interpreter) Result {
-	return Result{Kind: System, Text: base.String() + n.whyNotFirst(base), Notes: n.notes(base)}
+	return Result{Kind: System, Text: base.String() + n.whyNotFirst(base), Notes: n.notes(base), Env: n.onPath(base)}
+}
+
+// onPath puts the programs beside the chosen interpreter first, as activating its
+// environment would: a script of shell that says python, and commands such as papermill,
+// mean this one. What the PATH has already stays in its order, which is the user's.
+func (n node) onPath(base interpreter) []string {
+	dirs, dir := strings.Split(n.path, ":"), path.Dir(base.Exe)
+	onPath := func(dir string) bool { return slices.Contains(dirs, dir) }
+	first := len(n.pythons) > 0 && n.pythons[0].Exe == base.Exe && onPath(path.Dir(n.pythons[0].Path))
+	if first || onPath(dir) || !path.IsAbs(dir) {
+		return nil
+	}
+	return []string{"PATH=" + joinPaths(dir, n.path)}
 }
 
 // whyNotFirst explains a choice that is not what `python3` would start.

@@ -71,6 +71,26 @@ func TestThePythonOfTheProfileIsTaken(t *testing.T) {
 	contains(t, f.Error(), "does not run on the node: broken")
 }
 
+// A wrapper of shell, a Makefile and environment.after say python and do not know the
+// profile; what is first on the PATH already needs nothing.
+func TestAScriptOfShellMeansTheChosenPython(t *testing.T) {
+	first, second := bare(t), bare(t)
+	l := newLocal(t, first)
+	for _, want := range []string{"", first + "/python3", second + "/python3"} {
+		spec := Spec{Kind: System, Python: want, Cluster: "c", After: []string{`python -c "import sys; print(sys.executable)" >"$HOME/after"`}}
+		r := l.must(spec)
+		if (len(r.Env) > 0) != strings.HasPrefix(want, second) {
+			t.Errorf("asked for %q, the ranks have %q", want, r.Env)
+		}
+		after, _ := os.ReadFile(filepath.Join(l.home, "after"))
+		for _, said := range []string{string(after), l.python(r, `import subprocess; print(subprocess.check_output(["python", "-c", "import sys; print(sys.executable)"], text=True))`)} {
+			if filepath.Dir(strings.TrimSpace(said)) != filepath.Dir(r.Python) {
+				t.Errorf("asked for %q, python is %s and the ranks have %s", want, said, r.Python)
+			}
+		}
+	}
+}
+
 func TestWithoutPyTorchTheFirstPythonIsUsedAndSaysHowToGetIt(t *testing.T) {
 	first := bare(t)
 	r := newLocal(t, first, bare(t)).must(Spec{Kind: System})

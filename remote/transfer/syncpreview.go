@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dlwb/dlwb/remote"
 )
@@ -88,6 +89,16 @@ func (s *nodeSync) preview(name string) SyncPreview {
 		*list = slices.Clip((*list)[:min(previewMost, len(*list))])
 	}
 	return p
+}
+
+// ChangedSince are the files that have changed since a moment, as far as their times tell.
+func (t *Tree) ChangedSince(at time.Time) (paths []string) {
+	for _, e := range t.entries {
+		if e.kind == kindFile && e.mtime.After(at) {
+			paths = append(paths, e.path)
+		}
+	}
+	return paths
 }
 
 // Fingerprint is equal for trees in which no file has changed, as far as names,

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // doubted is a replica that fails to answer some times.
@@ -32,5 +35,30 @@ func TestOneFailedCallIsNoSilence(t *testing.T) {
 	cancel()
 	if silent := Silent(ctx, []job.Replica{&doubted{fails: 1 << 30}}); !silent[0] {
 		t.Error("a replica that never answered is there")
+	}
+}
+
+// crammed is a replica that has ended, on a disk that got full after the last look.
+type crammed struct{ job.Replica }
+
+func (crammed) State(context.Context) (job.State, error) {
+	return job.State{Begun: true, Phase: job.Over, Clock: time.Now(), Free: 1 << 30, Full: "rank-0.log the disk was full"}, nil
+}
+
+func (crammed) Stop(context.Context, time.Duration, string) (int, error) { return 0, nil }
+
+// Ranks that end with code 0 may have printed and written what is nowhere.
+func TestARunThatEndsWellTellsThatItsOutputIsMissing(t *testing.T) {
+	r := watchOf(t, 1)
+	r.owner.End = func(event.RunEnded) error { return nil }
+	r.run.Replicas[0] = crammed{}
+	r.nodes[0] = nodeEnd{begun: true, ended: true}
+	r.ends[0] = rankEnd{}
+	ended, err := r.conclude(t.Context())
+	if err != nil || ended.Verdict != event.Succeeded || !strings.Contains(ended.Cause, "node0 had no room to write: rank-0.log the disk was full") {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if got := r.notices(); len(got) != 1 || !strings.Contains(got[0], "output on node0 was lost") {
+		t.Errorf("told %q", got)
 	}
 }

@@ -49,7 +49,7 @@ func (t *Watch) looked(node int, s job.State) {
 		t.notice(fmt.Sprintf("the disk of node%d is full", node), "make room there: what the ranks print meanwhile is lost, and checkpoints fail")
 	}
 	if s.Full != "" {
-		t.notice(fmt.Sprintf("output on node%d was lost: %s", node, s.Full), "its log tells where, and how much")
+		t.notice(fmt.Sprintf("output on node%d was lost: %s", node, s.Full), "its log tells where, and how much, once there is room again")
 	}
 	if off := s.Clock.Sub(now()); ask && off.Abs() > clockWrong {
 		t.notice(fmt.Sprintf("the clock of node%d is %s this machine's; nothing here depends on it", node, offText(off, "ahead of", "behind")),

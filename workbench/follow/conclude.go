@@ -14,9 +14,7 @@ import (
 // conclude says how the run ended, once all is known, and sweeps up what its
 // ranks may have left behind.
 func (t *Watch) conclude(ctx context.Context) (event.RunEnded, error) {
-	if t.endedBadly() {
-		t.lookOver(ctx)
-	}
+	t.lookOver(ctx)
 	t.mu.Lock()
 	ended := judge(t.nodes, t.rankEnds())
 	ended.Duration, ended.Silent = t.duration(), silentNodes(t.nodes)
@@ -53,19 +51,9 @@ func (t *Watch) lastOfEach() []string {
 // fullBelow is how little room on a node's disk explains a bad end.
 const fullBelow = 64 << 10
 
-// endedBadly reports whether there is anything to explain.
-func (t *Watch) endedBadly() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, n := range t.nodes {
-		if n.code != 0 || n.why != "" || n.writtenOff() {
-			return true
-		}
-	}
-	return false
-}
-
-// lookOver asks each node, all at once, what explains a bad end.
+// lookOver asks each node, all at once, what explains a bad end, and whether a good one
+// hides that its disk got full since the last look: then output is missing, and perhaps
+// of what the ranks wrote.
 func (t *Watch) lookOver(ctx context.Context) {
 	passed := t.Lost()
 	var all sync.WaitGroup

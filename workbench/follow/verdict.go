@@ -132,6 +132,9 @@ func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 	if slices.ContainsFunc(nodes, nodeEnd.released) {
 		v.Cause += ", or was ended when those of node0 had"
 	}
+	for i := range nodes {
+		v.Cause += roomOf(i, nodes[i])
+	}
 	return v
 }
 
@@ -175,16 +178,23 @@ func withoutRoom(v event.RunEnded, e rankEnd, nodes []nodeEnd) event.RunEnded {
 	}
 	n := nodes[e.node]
 	then := n.full != "" && e.up > 0 && (e.up-n.fullAt).Abs() <= fullNear
-	switch {
-	case n.noRoom != "":
-		v.Cause += fmt.Sprintf("; the disk of node%d is full: %s", e.node, n.noRoom)
-	case n.full != "":
-		v.Cause += fmt.Sprintf("; node%d had no room to write: %s", e.node, n.full)
-	}
+	v.Cause += roomOf(e.node, n)
 	if v.Verdict == event.ExitedBad && (then || n.noRoom != "") {
 		v.Verdict = event.DiskFull
 	}
 	return v
+}
+
+// roomOf says that a node had no room to write, if so. Ranks that end well all the same
+// may have written less than they believe.
+func roomOf(node int, n nodeEnd) string {
+	switch {
+	case n.noRoom != "":
+		return fmt.Sprintf("; the disk of node%d is full: %s", node, n.noRoom)
+	case n.full != "":
+		return fmt.Sprintf("; node%d had no room to write: %s", node, n.full)
+	}
+	return ""
 }
 
 // finished reports whether the run came to its end on every node and was

@@ -103,6 +103,14 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: time.Hour + 2*time.Second}},
 			verdict: event.DiskFull, code: 1, rank: 0, cause: "node0 had no room to write",
 		}, {
+			name: "a good end, and output that is missing", nodes: []nodeEnd{done(), {ended: true, full: "rank-1.log the disk was full", fullAt: time.Hour}},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
+			verdict: event.Succeeded, rank: -1, cause: "every rank ended with code 0; node1 had no room to write: rank-1.log the disk was full",
+		}, {
+			name: "a good end on a disk that is full", nodes: []nodeEnd{{ended: true, noRoom: "0 B are free"}},
+			ends:    []rankEnd{{rank: 0}},
+			verdict: event.Succeeded, rank: -1, cause: "the disk of node0 is full: 0 B are free",
+		}, {
 			name: "the full disk of another node", nodes: []nodeEnd{bad, {ended: true, code: 1, noRoom: "0 KiB are free"}},
 			ends:    []rankEnd{{rank: 0, code: 3, at: 100}},
 			verdict: event.ExitedBad, code: 3, rank: 0, cause: "exited with code 3",

@@ -60,6 +60,7 @@ func (h *History) Compare(ids []string) (Comparison, error) {
 	c := Comparison{Differences: []Difference{}, Metrics: []ComparedMetric{}, Notes: []string{}}
 	table := factTable{runs: len(ids), at: map[[2]string]int{}}
 	series := map[string]int{}
+	var codeless []string
 	for i, id := range ids {
 		r, err := h.records.Run(id)
 		if err != nil {
@@ -73,6 +74,9 @@ func (h *History) Compare(ids []string) (Comparison, error) {
 		}
 		if !recipe.Complete {
 			c.Notes = append(c.Notes, "packages and machines of "+id+" are not known")
+		}
+		if recipe.Git == nil {
+			codeless = append(codeless, id)
 		}
 		recipe.facts(func(group, key, value string) { table.put(i, group, key, value) }, r.WorldSize)
 		infos, err := h.Series(id)
@@ -92,6 +96,9 @@ func (h *History) Compare(ids []string) (Comparison, error) {
 	}
 	for i := range c.Metrics {
 		c.Metrics[i].judge()
+	}
+	if len(codeless) > 0 {
+		c.Notes = append(c.Notes, "whether the code is the same can't be told: of "+strings.Join(codeless, ", ")+" no git repository is on record")
 	}
 	c.Differences = append(c.Differences, table.differences()...)
 	return c, nil

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -36,7 +38,8 @@ type Past struct {
 	Ended   *event.RunEnded // nil: it goes on, or nobody knows
 	// Began is when it was put on record; zero: in another life of the cluster.
 	Began  time.Time
-	Billed *float64 // what it has cost in the end, in US dollars; nil: not known
+	At     time.Time // when it was put on record, in whichever life
+	Billed *float64  // what it has cost in the end, in US dollars; nil: not known
 }
 
 // Owner is what a sweep needs of whoever has the nodes.
@@ -57,6 +60,9 @@ type Owner struct {
 	Billed func(ctx context.Context, run string) (usd float64, final bool)
 	// Values are those of a metric so far.
 	Values func(run, metric string) []float64
+	// Changed are the files of the code that have changed since a moment. Nil: nobody
+	// knows.
+	Changed func(since time.Time) []string
 	// Publish tells what a sweep came to.
 	Publish func(event.Body) error
 }
@@ -132,7 +138,7 @@ func (s *Sweep) Run(ctx context.Context) (event.SweepChanged, error) {
 	if err != nil {
 		return s.board(), err
 	}
-	if err := s.tell(); err != nil {
+	if err := errors.Join(s.tellChanged(left), s.tell()); err != nil {
 		return s.board(), err
 	}
 	looking, stop := context.WithCancel(ctx)
@@ -171,6 +177,34 @@ func (s *Sweep) takeStock() (waiting []queued, left []begun, err error) {
 	}
 	s.purse.wait(len(waiting))
 	return waiting, left, nil
+}
+
+// tellChanged warns that trials which are on record had other code than the next ones:
+// their values are compared all the same, as nobody but the user knows whether they can be.
+func (s *Sweep) tellChanged(left []begun) error {
+	if s.owner.Changed == nil {
+		return nil
+	}
+	var before []int
+	var files []string
+	for _, b := range left {
+		if changed := s.owner.Changed(b.past.At); len(changed) > 0 {
+			before = append(before, b.trial.Number)
+			if len(changed) > len(files) {
+				files = changed
+			}
+		}
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	const named = 3
+	what := strings.Join(files[:min(named, len(files))], ", ")
+	if more := len(files) - named; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return s.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("the code has changed since these trials began, and their values are compared with those of the others all the same: %s (%s)",
+		units.Numbers(before), what), Next: "dlwb sweep --again runs all trials with the code as it is now"})
 }
 
 // done is how a trial went.

@@ -134,6 +134,43 @@ func TestATrialThatGoesOnKeepsItsGPUsWhateverTheProfileSaysNow(t *testing.T) {
 	}
 }
 
+// Who mends the script in the middle of a search gets a leaderboard of two scripts.
+func TestASweepThatGoesOnWithOtherCodeSaysSo(t *testing.T) {
+	edited := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		began []int64
+		want  string
+	}{
+		"before the second of three": {[]int64{900, 1100, 900}, "all the same: 1,3 (a.py, b.py, c.py and 1 more)"},
+		"before all":                 {[]int64{1100, 1200}, ""},
+		"there are none yet":         {nil, ""},
+	} {
+		n, p, told := newNodes(), searched(4, 1), ""
+		for i, at := range c.began {
+			n.past[RunID(p.Name, "s1", i+1, 0)] = Past{Label: Label{Trial: i + 1}, Started: true, Ended: &event.RunEnded{Verdict: event.Succeeded}, At: time.Unix(at, 0)}
+		}
+		owner := n.owner()
+		owner.Changed = func(since time.Time) []string {
+			if edited.After(since) {
+				return []string{"a.py", "b.py", "c.py", "d.py"}
+			}
+			return nil
+		}
+		owner.Publish = func(b event.Body) error {
+			if notice, is := b.(event.Noticed); is {
+				told += notice.Text
+			}
+			return nil
+		}
+		if _, err := New(owner, p, "s1", Slots([]int{0}, 1, 0)).Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if (c.want == "") != (told == "") || !strings.HasSuffix(told, c.want) {
+			t.Errorf("%s: told %q", name, told)
+		}
+	}
+}
+
 func TestNodesThatStartNothingEndTheSweepAndLeaveTheTrialsThatWait(t *testing.T) {
 	n := newNodes()
 	n.launch = func(run string) error {
