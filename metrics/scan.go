@@ -119,6 +119,10 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		s.reversed()
 	}
 	s.ends(first)
+	if len(s.found.values) > 0 && len(s.found.counters) == 0 && remark.OfFold(line[first:]) {
+		s.passedOver.add(s.found.values[0].show, "it is of one fold, and a curve of several is of none")
+		s.found.values = s.found.values[:0]
+	}
 	s.found.counters = positions(s.found.counters, scored, s.epochs)
 	s.found.values = s.judged()
 	return s.found

@@ -134,11 +134,13 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
 		c := r.shapes.called(rest, whole)
 		f = r.scanned(rest, from, len(c) > 0)
-		f.counters = append(f.counters, c...)
+		for _, one := range c {
+			f.count(one)
+		}
 		return f, false
 	}
 	if s.judged {
-		f.counters = s.counters(f.counters, whole)
+		s.place(&f, whole)
 		return f, false
 	}
 	came := 0
@@ -243,20 +245,26 @@ func (s *shape) stays(k int) bool {
 	return true
 }
 
-// counters adds those of a line: its step and, where a number that stays stands
+// count adds where the run is, which is no value beside: "cycle= 3 dE= -0.02".
+func (f *found) count(c counter) {
+	f.counters = append(f.counters, c)
+	f.values = slices.DeleteFunc(f.values, func(v value) bool { return v.Start == c.at })
+}
+
+// place adds the counters of a line: its step and, where a number that stays stands
 // right before that, as in "[1, 2000] loss: 0.5", its epoch.
-func (s *shape) counters(to, whole []counter) []counter {
+func (s *shape) place(f *found, whole []counter) {
 	if s.column < 0 || s.column >= len(whole) {
-		return to
+		return
 	}
 	c := whole[s.column]
 	if s.epoch >= 0 {
 		e := whole[s.epoch]
 		e.unit, e.global = unitEpoch, false
-		to = append(to, e)
+		f.count(e)
 		c.global = false
 	}
-	return append(to, c)
+	f.count(c)
 }
 
 // joins takes the lines of other shapes that have no number that counts, and stand between its own.
@@ -277,7 +285,7 @@ func (s *shape) free(r *Reader) {
 	defer func(split, title string) { r.phase.split, r.heading.title = split, title }(r.phase.split, r.heading.title)
 	for _, l := range held {
 		f := r.scanned(l.rest, l.from, s.column >= 0)
-		f.counters = s.counters(f.counters, l.whole)
+		s.place(&f, l.whole)
 		r.phase.split, r.heading.title = l.split, l.title
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}
