@@ -5,8 +5,11 @@ package lexis
 // as the same form is a rate elsewhere: "12it/s".
 func Numbered(line string, i int) int {
 	n := Digits(line, i)
+	if n == len(line) || line[n] != '-' && !IsLetter(line[n]) {
+		return i
+	}
 	word := n
-	if n < len(line) && line[n] == '-' {
+	if line[n] == '-' {
 		word++
 	}
 	end := word

@@ -39,8 +39,8 @@ func NextKey(line string, i int) (start, end int) {
 				if end = Numbered(line, i); end > i {
 					return i, end
 				}
-			}
-			if line[i] >= 0x80 {
+				i = Digits(line, i) - 1
+			} else if line[i] >= 0x80 {
 				if end = Foreign(line, i); end > i && (i == 0 || !IsKeyByte(line[i-1])) {
 					return i, end
 				}
