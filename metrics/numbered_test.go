@@ -68,3 +68,26 @@ func TestAFoldIsNoPlace(t *testing.T) {
 		})
 	}
 }
+
+// "Epochs: 3" may be how many there are to be, and counts where lines of one shape go up by the same
+// in it; where it stays, or goes up by anything, it is no place.
+func TestAPluralCountsWhereItGoesUpByTheSame(t *testing.T) {
+	for word, axis := range map[string]string{"Epochs": "epoch", "Iterations": "step", "updates": "step"} {
+		for _, form := range []string{"%s: %d\tCost: %s", "%s: %d, cost: %s", "%s: %d | cost: %s", "%s = %d cost = %s", "2024-05-01 12:00:00,123 INFO %s: %d, cost: %s"} {
+			t.Run(word+form, func(t *testing.T) {
+				log, still, jumps := "", "", ""
+				for i, v := range []string{"0.91", "0.74", "0.68", "0.52"} {
+					log += fmt.Sprintf(form+"\n", word, i, v)
+					still += fmt.Sprintf(form+"\n", word, 10, v)
+					jumps += fmt.Sprintf(form+"\n", word, []int{10, 500, 20, 7}[i], v)
+				}
+				compareLines(t, drawn(&readText(t, log).Set), "cost "+axis+" 0:0.91 1:0.74 2:0.68 3:0.52\n")
+				for _, other := range []string{still, jumps} {
+					if got := drawn(&readText(t, other).Set); axis == "epoch" && strings.Contains(got, axis) { // steps count, however far apart
+						t.Errorf("what does not count is a place:\n%s%s", other, got)
+					}
+				}
+			})
+		}
+	}
+}

@@ -82,6 +82,9 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c.unit, c.global = unitStep, true
+		if unitWord(strings.ToLower(lexis.WordBefore(line[from:i]))) == unitEpoch { // Epochs: 3
+			c.unit, c.global = unitEpoch, false
+		}
 		if start, stop := lexis.NextKey(line, next); stop > 0 && start <= next+1 {
 			if u, _ := unitOf(line[start:stop]); u == unitEpoch {
 				c.unit, c.global = unitEpoch, false
@@ -105,7 +108,7 @@ func owned(before string) bool {
 		return false
 	}
 	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name, and what stands first may count: "itr: 50, loss: 0.5"
-		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && classify(word) == unknown && !settingsWords[word] && !ofThings[word] {
+		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (classify(word) == unknown || unitWord(word) != noUnit) && !settingsWords[word] && !ofThings[word] {
 			return false
 		}
 		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
@@ -120,6 +123,12 @@ func owned(before string) bool {
 		return true
 	}
 	return word != "" && u == noUnit && classify(word) != unknown
+}
+
+// unitWord is the unit that a word counts in.
+func unitWord(word string) unit {
+	u, _ := unitOf(word)
+	return u
 }
 
 // unplaced takes a line that says nothing of where the run is. It returns what
