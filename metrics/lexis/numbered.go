@@ -2,10 +2,10 @@ package lexis
 
 // Numbered is where a name ends that begins at i with a number: i when there is none. "5-shot" and
 // "3-way" are words, whatever follows; "2D/loss" and "3d_iou" are names where a value is given them,
-// as the same form is a rate elsewhere: "12it/s".
+// as the same form is a rate elsewhere: "12it/s". The end of a clock is none: "12:00:05,123-Speed".
 func Numbered(line string, i int) int {
 	n := Digits(line, i)
-	if n == len(line) || line[n] != '-' && !IsLetter(line[n]) {
+	if n == len(line) || line[n] != '-' && !IsLetter(line[n]) || i > 1 && (line[i-1] == ',' || line[i-1] == ':') && IsDigit(line[i-2]) {
 		return i
 	}
 	word := n

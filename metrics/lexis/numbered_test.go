@@ -21,4 +21,7 @@ func TestANameMayBeginWithANumber(t *testing.T) {
 			t.Errorf("%q begins with the name %q, expected %q", line, got, want)
 		}
 	}
+	if at := len("12:00:05,"); Numbered("12:00:05,123-Speed 12", at) != at || Numbered("a,12-shot acc", 2) == 2 {
+		t.Error("the end of a clock begins a name, or what stands behind a comma does not")
+	}
 }
