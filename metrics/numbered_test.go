@@ -29,6 +29,19 @@ func TestNamesThatBeginWithANumberAreToldApart(t *testing.T) {
 	}
 }
 
+// A number before what is a name without it counts: no series is called for each.
+func TestACountBeforeANameIsNoPartOfIt(t *testing.T) {
+	for _, form := range []string{"Step %d-loss: %s", "Epoch %d-val_loss: %s", "epoch %d-train loss %s", "Epoch:%d-loss:%s", "[%d-acc: %s", "%d-loss: %s", "%d-train_loss=%s"} {
+		log := ""
+		for i, v := range []string{"0.91", "0.74", "0.68", "0.52"} {
+			log += fmt.Sprintf(form+"\n", i+1, v)
+		}
+		if got := drawn(&readText(t, log).Set); strings.Contains(got, "-") {
+			t.Errorf("%s:\n%s", form, got)
+		}
+	}
+}
+
 // The number by which lines of one shape are placed is no series beside their values.
 func TestWhatCountsIsNoSeries(t *testing.T) {
 	for _, form := range []string{"cycle= %d dE= %s  |g|= %s", "cycle= %d dE= %s  |g|= %s\n  gap = 1.5  up = 0.1", "cycle: %d, dE: %s, |g|: %s\nlow = 0.2  up = 0.1"} {
@@ -50,7 +63,20 @@ func TestWhatCountsIsNoSeries(t *testing.T) {
 	}
 }
 
-// Scores of folds are no curve; an epoch in a fold is a place as ever.
+// A count at the very beginning of a line takes nothing from the dictionary behind it.
+func TestADictionaryStandsBehindItsCount(t *testing.T) {
+	for _, form := range []string{"%d/4 {'loss': %s, 'acc': 0.5}", "%d/4: {'loss': %s, 'acc': 0.5}", "(%d/4) {'loss': %s, 'acc': 0.5}"} {
+		t.Run(form, func(t *testing.T) {
+			log := ""
+			for i, v := range []string{"0.91", "0.74", "0.68", "0.52"} {
+				log += fmt.Sprintf(form+"\n", i+1, v)
+			}
+			compareLines(t, drawn(&readText(t, log).Set), "loss step 1:0.91 2:0.74 3:0.68 4:0.52\nacc step 1:0.5 2:0.5 3:0.5 4:0.5\n")
+		})
+	}
+}
+
+// Scores of folds are no curve; whatever else counts in a fold is a place as ever.
 func TestAFoldIsNoPlace(t *testing.T) {
 	for form, want := range map[string]string{
 		"[CV %d/3] END depth=2;, score=%s total time=   0.0s": "",
@@ -58,6 +84,10 @@ func TestAFoldIsNoPlace(t *testing.T) {
 		"Fold: %d of 3, accuracy %s":                          "",
 		"[Fold 1/3] epoch %d: val_loss: %s":                   "val/loss epoch 1:0.91 2:0.74 3:0.68\n",
 		"Fold 1/3 | Epoch %d/3 | val_loss: %s":                "val/loss epoch 1:0.91 2:0.74 3:0.68\n",
+		"Epoch %d\n[Fold 1/3] val_loss: %s":                   "val/loss epoch 1:0.91 2:0.74 3:0.68\n",
+		"[Fold 1/3] [%d/9] val_loss: %s":                      "val/loss step 1:0.91 2:0.74 3:0.68\n",
+		"Fold 1/3 - %d/9 - val_loss: %s":                      "val/loss step 1:0.91 2:0.74 3:0.68\n",
+		"Fold 1/3 (%d) val_loss: %s":                          "val/loss step 1:0.91 2:0.74 3:0.68\n",
 	} {
 		t.Run(form, func(t *testing.T) {
 			log := ""

@@ -47,12 +47,13 @@ type heldLine struct {
 
 // wholes are the whole numbers of a line that may count.
 func wholes(line string, from int) (all []counter) {
+	fold := from + remark.Fold(line[from:])
 	for i := from; i < len(line) && len(all) < mostWholes; {
-		if !lexis.IsDigit(line[i]) {
-			i++
+		end := lexis.Digits(line, i)
+		if end == i || i == fold {
+			i = max(end, i+1)
 			continue
 		}
-		end := lexis.Digits(line, i)
 		if whole := lexis.Thousands(line, i, end); strings.HasPrefix(line[whole:], "/") { // [1,000/10,000]
 			end = whole
 		}
@@ -82,7 +83,7 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c.unit, c.global = unitStep, true
-		if unitWord(strings.ToLower(lexis.WordBefore(line[from:i]))) == unitEpoch { // Epochs: 3
+		if u, _ := unitOf(strings.ToLower(lexis.WordBefore(line[from:i]))); u == unitEpoch { // Epochs: 3
 			c.unit, c.global = unitEpoch, false
 		}
 		if start, stop := lexis.NextKey(line, next); stop > 0 && start <= next+1 {
@@ -108,7 +109,7 @@ func owned(before string) bool {
 		return false
 	}
 	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name, and what stands first may count: "itr: 50, loss: 0.5"
-		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (classify(word) == unknown || unitWord(word) != noUnit) && !settingsWords[word] && !ofThings[word] {
+		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (classify(word) == unknown || isCount(word)) && !settingsWords[word] && !ofThings[word] {
 			return false
 		}
 		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
@@ -123,12 +124,6 @@ func owned(before string) bool {
 		return true
 	}
 	return word != "" && u == noUnit && classify(word) != unknown
-}
-
-// unitWord is the unit that a word counts in.
-func unitWord(word string) unit {
-	u, _ := unitOf(word)
-	return u
 }
 
 // unplaced takes a line that says nothing of where the run is. It returns what
@@ -254,10 +249,11 @@ func (s *shape) stays(k int) bool {
 	return true
 }
 
-// count adds where the run is, which is no value beside: "cycle= 3 dE= -0.02".
+// count adds where the run is, which is no value beside: "cycle= 3 dE= -0.02". The values of a
+// dictionary do not say where they stand.
 func (f *found) count(c counter) {
 	f.counters = append(f.counters, c)
-	f.values = slices.DeleteFunc(f.values, func(v value) bool { return v.Start == c.at })
+	f.values = slices.DeleteFunc(f.values, func(v value) bool { return v.Start == c.at && v.Next > v.Start })
 }
 
 // place adds the counters of a line: its step and, where a number that stays stands

@@ -6,13 +6,13 @@ import (
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
-// OfFold reports whether a line says which of how many folds of a cross-validation it is of: "Fold
-// 2/5", "[CV 1/3]", "fold 1 of 10". Its scores are of that fold, and its number is no place in a run.
-func OfFold(line string) bool {
+// Fold is where in a line stands which of how many folds of a cross-validation it is of: "Fold 2/5",
+// "[CV 1/3]", "fold 1 of 10"; -1 where it says none. The number is no place in a run.
+func Fold(line string) int {
 	for i := 0; ; {
 		start, end := lexis.NextKey(line, i)
 		if end < 0 {
-			return false
+			return -1
 		}
 		i = end
 		if word := line[start:end]; !strings.EqualFold(word, "fold") && word != "CV" {
@@ -28,7 +28,7 @@ func OfFold(line string) bool {
 			rest, of = strings.CutPrefix(rest, "/")
 		}
 		if of && number > at && lexis.Digits(strings.TrimLeft(rest, " "), 0) > 0 {
-			return true
+			return at
 		}
 	}
 }
