@@ -327,6 +327,7 @@ func (r *Reader) table(line string, rank int) bool {
 	if r.tables.guess == nil {
 		r.tables.of = r.heading.split
 	}
+	line = r.tables.message(line)
 	if mayBeHeader(line) && r.tables.header(line, r.scanner.names) {
 		r.rule = "table"
 		return true

@@ -86,6 +86,10 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
+		if lexis.IsDigit(line[start]) && countsBefore(line[start:end]) {
+			i = end
+			continue
+		}
 		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before, lexis.IsBehindNumber(line, last)) {
 			s.before, s.split, s.phrase = "", "", start
 		}
@@ -119,6 +123,10 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		s.reversed()
 	}
 	s.ends(first)
+	if len(s.found.values) > 0 && len(s.found.counters) == 0 && !s.assumed && !s.goesOn && remark.Fold(line[first:]) >= 0 {
+		s.passedOver.add(s.found.values[0].show, "it is of one fold, and a curve of several is of none")
+		s.found.values = s.found.values[:0]
+	}
 	s.found.counters = positions(s.found.counters, scored, s.epochs)
 	s.found.values = s.judged()
 	return s.found

@@ -47,12 +47,13 @@ type heldLine struct {
 
 // wholes are the whole numbers of a line that may count.
 func wholes(line string, from int) (all []counter) {
+	fold := from + remark.Fold(line[from:])
 	for i := from; i < len(line) && len(all) < mostWholes; {
-		if !lexis.IsDigit(line[i]) {
-			i++
+		end := lexis.Digits(line, i)
+		if end == i || i == fold {
+			i = max(end, i+1)
 			continue
 		}
-		end := lexis.Digits(line, i)
 		if whole := lexis.Thousands(line, i, end); strings.HasPrefix(line[whole:], "/") { // [1,000/10,000]
 			end = whole
 		}
@@ -82,6 +83,9 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c.unit, c.global = unitStep, true
+		if u, _ := unitOf(strings.ToLower(lexis.WordBefore(line[from:i]))); u == unitEpoch { // Epochs: 3
+			c.unit, c.global = unitEpoch, false
+		}
 		if start, stop := lexis.NextKey(line, next); stop > 0 && start <= next+1 {
 			if u, _ := unitOf(line[start:stop]); u == unitEpoch {
 				c.unit, c.global = unitEpoch, false
@@ -105,7 +109,7 @@ func owned(before string) bool {
 		return false
 	}
 	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name, and what stands first may count: "itr: 50, loss: 0.5"
-		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && classify(word) == unknown && !settingsWords[word] && !ofThings[word] {
+		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (classify(word) == unknown || isCount(word)) && !settingsWords[word] && !ofThings[word] {
 			return false
 		}
 		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
@@ -134,11 +138,13 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
 		c := r.shapes.called(rest, whole)
 		f = r.scanned(rest, from, len(c) > 0)
-		f.counters = append(f.counters, c...)
+		for _, one := range c {
+			f.count(one)
+		}
 		return f, false
 	}
 	if s.judged {
-		f.counters = s.counters(f.counters, whole)
+		s.place(&f, whole)
 		return f, false
 	}
 	came := 0
@@ -243,20 +249,27 @@ func (s *shape) stays(k int) bool {
 	return true
 }
 
-// counters adds those of a line: its step and, where a number that stays stands
+// count adds where the run is, which is no value beside: "cycle= 3 dE= -0.02". The values of a
+// dictionary do not say where they stand.
+func (f *found) count(c counter) {
+	f.counters = append(f.counters, c)
+	f.values = slices.DeleteFunc(f.values, func(v value) bool { return v.Start == c.at && v.Next > v.Start })
+}
+
+// place adds the counters of a line: its step and, where a number that stays stands
 // right before that, as in "[1, 2000] loss: 0.5", its epoch.
-func (s *shape) counters(to, whole []counter) []counter {
+func (s *shape) place(f *found, whole []counter) {
 	if s.column < 0 || s.column >= len(whole) {
-		return to
+		return
 	}
 	c := whole[s.column]
 	if s.epoch >= 0 {
 		e := whole[s.epoch]
 		e.unit, e.global = unitEpoch, false
-		to = append(to, e)
+		f.count(e)
 		c.global = false
 	}
-	return append(to, c)
+	f.count(c)
 }
 
 // joins takes the lines of other shapes that have no number that counts, and stand between its own.
@@ -277,7 +290,7 @@ func (s *shape) free(r *Reader) {
 	defer func(split, title string) { r.phase.split, r.heading.title = split, title }(r.phase.split, r.heading.title)
 	for _, l := range held {
 		f := r.scanned(l.rest, l.from, s.column >= 0)
-		f.counters = s.counters(f.counters, l.whole)
+		s.place(&f, l.whole)
 		r.phase.split, r.heading.title = l.split, l.title
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}

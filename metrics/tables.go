@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
 
@@ -33,6 +34,20 @@ type tables struct {
 	groups  []string     // what the line above a header calls its groups of columns
 	rows    []row
 	paired  bool // the lines are rows of names and numbers without walls
+	headed  bool // a logger printed the header, and so the rows
+}
+
+// message is what a logger printed of a table, each line of which has a head: that of the header
+// shows it. Without one, what looks like a head is the first cell of a row.
+func (t *tables) message(line string) string {
+	from := loghead.Title(line)
+	if t.guess == nil && len(t.columns) == 0 {
+		t.headed = from > 0
+	}
+	if !t.headed {
+		return line
+	}
+	return line[from:]
 }
 
 type column struct {
@@ -124,7 +139,7 @@ func (t *tables) cut(line string) []string {
 		return t.ruled.Cut(line)
 	}
 	if t.comma == 0 {
-		got := grid.Cells(grid.Open(line))
+		got := grid.Cells(grid.Apart(grid.Open(line)))
 		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
 			if all := grid.Spread(line, n); all != nil {
 				return all
@@ -272,9 +287,9 @@ func (t *tables) proven(line string, names understood) {
 func countsIn(names []string, first string) int {
 	if i := slices.IndexFunc(names, isGlobal); i > 0 && grid.IsNumber(first) {
 		return i
-	} else if i = slices.IndexFunc(names, isCount); i > 0 && grid.IsMoment(first) {
+	} else if i = slices.IndexFunc(names, isCount); i > 0 && (grid.IsMoment(first) || i == 1 && names[0] != "#") {
 		return i
-	} else if grid.IsClock(first) {
+	} else if grid.IsClock(first) || grid.IsLabel(first) {
 		return 1
 	}
 	return 0

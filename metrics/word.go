@@ -26,6 +26,13 @@ func oddKey(line string, start, end int) int {
 	return 0
 }
 
+// countsBefore reports whether the number of a word counts, and no name begins with it: "Epoch 1-train loss", but not "1-shot acc".
+func countsBefore(word string) bool {
+	_, name, _ := strings.Cut(strings.ToLower(word), "-")
+	first, _, _ := strings.Cut(name, "_")
+	return splits[first] != "" || classify(name) >= weak
+}
+
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
 // when a number follows: "f1-score (micro avg)  0.41", "avg. loss [51-100]: 74.8".
 func (s *scanner) behindNote(line string, i int) int {

@@ -35,7 +35,12 @@ func IsKeyByte(c byte) bool { return keyBytes[c] }
 func NextKey(line string, i int) (start, end int) {
 	for ; i < len(line); i++ {
 		if !IsLetter(line[i]) {
-			if line[i] >= 0x80 {
+			if IsDigit(line[i]) && (i == 0 || !IsKeyByte(line[i-1])) {
+				if end = Numbered(line, i); end > i {
+					return i, end
+				}
+				i = Digits(line, i) - 1
+			} else if line[i] >= 0x80 {
 				if end = Foreign(line, i); end > i && (i == 0 || !IsKeyByte(line[i-1])) {
 					return i, end
 				}

@@ -112,10 +112,19 @@ func headPlace(line string, i int) int {
 		return end + len(" -")
 	}
 	number := strings.LastIndexByte(line[i:end], ':') + i + 1
+	if i > 0 && allDigits(line[number:end]) && isFile(line[i:number-1]) && end < len(line) && line[end] == ' ' { // trainer.py:12 | Text
+		return end
+	}
 	if strings.HasPrefix(line[end:], " - ") && allDigits(line[number:end]) && strings.Count(line[i:end], ":") == 2 {
 		return end + len(" -")
 	}
 	return i
+}
+
+// isFile reports whether a word is the name of a file of source code: trainer.py.
+func isFile(word string) bool {
+	dot := strings.LastIndexByte(word, '.')
+	return dot > 0 && dot+1 < len(word) && len(word)-dot <= len(".scala") && isLetter(word[dot-1]) && strings.Trim(word[dot+1:], "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // longestHead is how far behind its time the level of a message is looked for.

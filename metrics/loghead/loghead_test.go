@@ -12,6 +12,8 @@ func TestAHeadEndsWhereTheMessageBegins(t *testing.T) {
 		"2024-05-01 12:30:45 info ":                            "loss: 0.5",
 		"2021-02-01 10:00:04.950000: I evaluation.py:338] ":    "Evaluation result for step 500: loss = 0.5",
 		"[ Mon Mar  4 10:00:30 2019 ] ":                        "Eval epoch: 0",
+		"[INFO] 2024-05-01 12:30:45,123 trainer.py:12 | ":      "Epoch | Loss",
+		"[INFO] 2024-05-01 12:30:45,123 ":                      "v1.5:12 loss 0.5",
 		"10/01 10:00:11 PM ":                                   "train_nelbo 0.8",
 	} {
 		if at := Of(head + message); at != len(head) && at != len(head)-1 {
