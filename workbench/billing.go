@@ -45,12 +45,10 @@ func (w *Workbench) billed(ctx context.Context, b cloud.Biller, id string) (usd 
 
 // biller is billed for the trials of a sweep; nil: they are not paid for one by one.
 func (d *drive) biller() func(context.Context, string) (float64, bool) {
-	if d.plan == nil {
-		return nil
+	if d.plan != nil {
+		if b, is := d.w.jobs[d.plan.Provider].(cloud.Biller); is {
+			return func(ctx context.Context, run string) (float64, bool) { return d.w.billed(ctx, b, run) }
+		}
 	}
-	b, is := d.w.jobs[d.plan.Provider].(cloud.Biller)
-	if !is {
-		return nil
-	}
-	return func(ctx context.Context, run string) (float64, bool) { return d.w.billed(ctx, b, run) }
+	return nil
 }

@@ -3,11 +3,7 @@ package workbench
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
@@ -92,7 +88,7 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 		return event.SweepChanged{}, d.plan.Refusal()
 	}
 	owner := d.sweepOwner()
-	owner.Changed = d.codeSince(ctx)
+	owner.Changed = d.plan.ChangedSince(func() (*transfer.Tree, error) { return d.w.tree(ctx, d.plan) })
 	sweeping := func(slots []sweep.Slot) *sweep.Sweep {
 		return sweep.New(owner, d.plan.Profile, d.goal.Sweep, slots)
 	}
@@ -131,20 +127,6 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	}
 	d.beside = len(slots)
 	return sweeping(slots).Run(ctx)
-}
-
-// codeSince tells which files of the code have changed since a moment. What of the
-// profile makes other trials makes another sweep, too, so it does not count.
-func (d *drive) codeSince(ctx context.Context) func(time.Time) []string {
-	tree := sync.OnceValues(func() (*transfer.Tree, error) { return d.w.tree(ctx, d.plan) })
-	own, _ := filepath.Rel(d.plan.Code.Dir, d.plan.Profile.Path)
-	return func(at time.Time) []string {
-		tree, err := tree()
-		if err != nil {
-			return nil // the sync says so
-		}
-		return slices.DeleteFunc(tree.ChangedSince(at), func(path string) bool { return path == filepath.ToSlash(own) })
-	}
 }
 
 // jobs is the backend of a drive whose provider takes whole jobs; false: it has nodes.

@@ -5,12 +5,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 const (
@@ -125,4 +129,18 @@ func ImportsTorch(p *profiles.Profile) (imports bool) {
 		return nil
 	})
 	return imports
+}
+
+// ChangedSince tells which files of the code have changed since a moment. What of the
+// profile makes other trials makes another sweep, too, so it does not count.
+func (p *Plan) ChangedSince(code func() (*transfer.Tree, error)) func(time.Time) []string {
+	code = sync.OnceValues(code)
+	own, _ := filepath.Rel(p.Code.Dir, p.Profile.Path)
+	return func(at time.Time) []string {
+		tree, err := code()
+		if err != nil {
+			return nil // the sync says so
+		}
+		return slices.DeleteFunc(tree.ChangedSince(at), func(path string) bool { return path == filepath.ToSlash(own) })
+	}
 }
