@@ -7,12 +7,10 @@ package supervise
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +18,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/dlwb/dlwb/remote/agent/proc"
 )
 
 // children are all processes that this one has started or adopted. One place
@@ -115,47 +111,6 @@ func (c *children) killOnce(met map[int]bool) (alive, none bool) {
 		}
 	}
 	return alive, c.none
-}
-
-// leftFor is how long what a rank has left behind may take to end by itself, as workers
-// and trackers of Python's multiprocessing do.
-const leftFor = 500 * time.Millisecond
-
-// left gives the names of what still runs after that, sorted, each once.
-func (c *children) left() (names []string) {
-	for end := time.Now().Add(leftFor); !c.bury(); time.Sleep(leftFor / 20) {
-		if time.Now().Before(end) {
-			continue
-		}
-		table, below := proc.Table(), map[int]bool{os.Getpid(): true}
-		proc.Spread(table, below)
-		for pid := range below {
-			if name := proc.Name(pid); pid != os.Getpid() && name != "" && !c.isHelper(pid) && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		return names
-	}
-	return nil
-}
-
-// tellLeft says in the log of a rank that has ended well what it leaves running, which is
-// ended now: a script that puts the training into the background has ended itself.
-func (s *supervisor) tellLeft() {
-	if len(s.plan.Procs) == 0 {
-		return
-	}
-	p := s.plan.Procs[0]
-	if number, _ := s.program(p); number == "" {
-		return // a launcher: its ranks are told apart, and it waits for them
-	}
-	names := s.children.left()
-	log, err := s.log(p.Log)
-	if len(names) == 0 || err != nil {
-		return
-	}
-	_, _ = fmt.Fprintf(log, "\n[dlwb: the command has ended, and with it the run; what it left running is ended, too: %s. What is in the background (&, nohup) is not waited for]\n", strings.Join(names, ", "))
 }
 
 // start starts a program, whose end comes over the channel.

@@ -190,20 +190,6 @@ func TestWhatAFinishedRunLeftBehindIsSweptUp(t *testing.T) {
 	if strings.Contains(b.Read("status"), "stopping") {
 		t.Error("sweeping up is no stop")
 	}
-	// Who writes nohup train.py & learns why nothing was trained.
-	if log := b.Read("rank-0.log"); !strings.Contains(log, "[dlwb: the command has ended, and with it the run; what it left running is ended, too: ") {
-		t.Errorf("the log says %q", log)
-	}
-}
-
-func TestARankThatLeavesNothingBehindIsToldNothing(t *testing.T) {
-	t.Parallel()
-	b := newBox(t)
-	b.launch(ranks("echo trained"))
-	b.ended()
-	if log := b.Read("rank-0.log"); log != "trained\n" {
-		t.Errorf("the log says %q", log)
-	}
 }
 
 func TestARankGetsOneTermAndItsGrace(t *testing.T) {
