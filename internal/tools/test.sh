@@ -2,13 +2,12 @@
 # test.sh: every test, in the order in which they disturb each other least. All
 # parts run, also after one has failed.
 #
-# What is no story mostly waits: three packages for each core run at a time (with two,
-# half a core had nothing to do), first those that wait the longest. The stories start
-# processes and look at how long things take: fewer of them, the longest first: begun
-# last, cli's went on alone for minutes. Those of chaos run several at a time by
-# themselves, and leave half of the processors to what only computes. The race detector
-# makes work of what waits without it: under it fewer go at a time, and what only
-# computes runs beside the stories.
+# What is no story mostly waits: more packages than there are cores run at a time,
+# first those that wait the longest. The stories start processes and look at how long
+# things take: fewer of them, the longest first: begun last, cli's went on alone for
+# minutes. Those of chaos run several at a time by themselves, and what only computes
+# runs beside the stories. The race detector makes work of what waits without it:
+# under it fewer go at a time.
 #
 # vet is a matter of make check, which asks more of it.
 #
@@ -20,17 +19,15 @@ set -u
 cd "$(dirname "$0")/../.." || exit
 
 longest='./internal/hostsstory ./internal/ecsstory ./internal/sagemakerstory ./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
-stories='./cli ./internal/ec2story ./remote/transfer ./remote ./examples'
-computes='./cloud/ec2 ./metrics ./ui'
-RACE=${RACE:-}
-[ -z "$RACE" ] || { stories="$stories ./cloud/ec2" && computes=''; }
+stories='./cli ./internal/ec2story ./remote ./remote/transfer ./cloud/ec2 ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
-    case " ./internal/chaos $stories $computes " in
+    case " ./internal/chaos $stories " in
     *" .${package#"$module"} "*) ;;
     *) echo "$package" ;;
     esac
 done)
+RACE=${RACE:-}
 # dlwb is started thousands of times, and with the race detector each of them
 # would sleep for a second before it ends.
 export GORACE="atexit_sleep_ms=20 ${GORACE:-}"
@@ -46,7 +43,7 @@ if script=$(command -v python3) && [ "$(head -c 2 "$script")" = '#!' ]; then
     fi
 fi
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-wide=$((3 * cores)) several=3 crowd=1 again=''
+wide=$((2 * cores)) several=3 crowd=1 again=''
 [ -z "$RACE" ] || { wide=$((cores + 1)) && several=2; }
 [ -z "${TIMES:-}" ] || crowd=4 again="-count=$TIMES -timeout=6h"
 failed=0
@@ -107,24 +104,17 @@ packages() {
 # shellcheck disable=SC2086
 packages $wide $longest $others
 
-# aside ARGUMENT…: go test with them, which gets what nobody else wants of the
-# processors. What it says comes in the end.
-aside() {
-    # shellcheck disable=SC2086
-    sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again "$@" >"$said" 2>&1 &
-    beside=$!
-}
-
-# shellcheck disable=SC2086
-[ -n "$RACE" ] || aside $computes
 packages 1 ./internal/chaos
 
 # Under the race detector some packages leave out what it would only make slow:
 # thousands of random stories, a log that is read by one goroutine alone, thousands of
 # frames that are drawn one after the other. These are told without it.
 if [ -n "$RACE" ]; then
-    aside -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
-        ./cloud/ec2 ./metrics ./ui
+    # shellcheck disable=SC2086
+    sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again \
+        -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
+        ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
+    beside=$!
 fi
 
 # shellcheck disable=SC2086
@@ -134,8 +124,8 @@ packages $several $stories
 if [ -n "$RACE" ]; then
     tests -p $((2 * crowd)) -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
         ./internal/ec2story ./cli
+    wait "$beside" || failed=1
+    beside=
+    cat "$said"
 fi
-wait "$beside" || failed=1
-beside=
-cat "$said"
 exit $failed
