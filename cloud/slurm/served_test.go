@@ -156,26 +156,37 @@ func TestTheRanksOfAPartThatWasReleasedAreNoFailure(t *testing.T) {
 // what the ranks of its last life came to, by the signal that ended it, is no end of the run.
 func TestAnEndOfALifeThatIsOverIsNotToldInTheNext(t *testing.T) {
 	p, life, home, bin := desk(t)
-	dir := filepath.Join(home, ".dlwb/runs", partOf("run", 1))
+	part := filepath.Join(home, ".dlwb/runs", partOf("run", 1))
+	fake(t, bin, "scontrol", "echo 'JobId=9 JobState=RUNNING Reason=None Restarts=1 NodeList=n1 PreemptTime=None'")
 	for _, c := range []struct {
-		name  string
-		marks string
-		told  int // lives
-		want  bool
+		name         string
+		script, part []string // the lives of which there are marks
+		told         int
+		want         bool
 	}{
-		{"the next life has not begun there", "life-0", 1, false},
-		{"it has begun, and that is not read yet", "life-0 life-1", 1, false},
-		{"its own", "life-0 life-1", 2, true},
-		{"its own, the first one having ended in the queue", "life-1", 1, true},
-		{"no marks can be read", "", 1, false},
+		{"neither the script nor the part has begun again", []string{"0"}, []string{"0"}, 1, false},
+		{"the script has, the part has not", []string{"0", "1"}, []string{"0"}, 1, false},
+		{"both have, and that is not read yet", []string{"0", "1"}, []string{"0", "1"}, 1, false},
+		{"its own", []string{"0", "1"}, []string{"0", "1"}, 2, true},
+		{"its own, the part not having come to begin the first one", []string{"0", "1"}, []string{"1"}, 1, true},
+		{"its own, the controller having lost one", []string{"0", "1", "2"}, []string{"0", "1", "2"}, 3, true},
+		{"the controller has lost one, and the part has not begun again", []string{"0", "1", "2"}, []string{"0", "1"}, 2, false},
+		{"no marks can be read", nil, nil, 1, false},
 	} {
-		_ = os.RemoveAll(dir)
-		for _, mark := range strings.Fields(c.marks) {
-			if err := os.MkdirAll(filepath.Join(dir, mark), 0o755); err != nil {
-				t.Fatal(err)
+		_ = os.RemoveAll(part)
+		left, _ := filepath.Glob(filepath.Join(jobDir(home, "run"), "begun-*"))
+		for _, dir := range left {
+			_ = os.RemoveAll(dir)
+		}
+		mark := func(prefix string, lives []string) {
+			for _, n := range lives {
+				if err := os.MkdirAll(prefix+n, 0o755); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		fake(t, bin, "scontrol", "echo 'JobId=9 JobState=RUNNING Reason=None Restarts=1 NodeList=n1 PreemptTime=None'")
+		mark(filepath.Join(jobDir(home, "run"), "begun-"), c.script)
+		mark(filepath.Join(part, "life-"), c.part)
 		ended := false
 		s := story{replica: replica{p, life, "9", "run", 1}, sink: func(s job.Status) error {
 			ended = ended || s.Kind == job.RankEnded

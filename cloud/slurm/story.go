@@ -104,12 +104,13 @@ func (s *story) release(ctx context.Context) error {
 		return nil
 	}
 	all, err := ask(ctx, m, question{"job", "scontrol --oneliner show job " + words(s.id)},
-		question{"lives", "cd " + words(home+"/.dlwb/runs/"+partOf(s.run, s.number)) + " && ls"})
-	if err != nil || all["job"].code != 0 || all["lives"].code != 0 {
+		question{"part", "ls " + words(home+"/.dlwb/runs/"+partOf(s.run, s.number))},
+		question{"script", "ls " + words(jobDir(home, s.run))})
+	if err != nil || all["job"].code != 0 || all["part"].code != 0 || all["script"].code != 0 {
 		return nil
 	}
 	var now seen
-	if now.fromControl(all["job"]); !now.keeps() || !s.isNewest(now.restarts, all["lives"]) {
+	if now.fromControl(all["job"]); !now.keeps() || !s.isPresent(now.restarts, all["script"].out, all["part"].out) {
 		return nil
 	}
 	var rest []job.Status
@@ -126,23 +127,28 @@ func (s *story) release(ctx context.Context) error {
 	return nil
 }
 
-// isNewest reports whether what was told is of the job's present life. A job that is put
+// isPresent reports whether what was told is of the job's present life. A job that is put
 // back into the queue can run again before anybody saw it wait, and long before its part
-// has written that it has begun: Slurm's word that it runs is none on what its ranks came
-// to in its last life. A part leaves a mark of each life before it tells of it.
-func (s *story) isNewest(restarts int, marks answer) bool {
-	begun, present := 0, false
-	for _, name := range strings.Fields(marks.out) {
-		if life, ok := strings.CutPrefix(name, lifeMark); ok {
-			begun++
-			present = present || life == strconv.Itoa(restarts)
-		}
-	}
-	return present && begun == s.lives
+// has told that it has begun: Slurm's word that it runs is none on what its ranks came to
+// in its last life. The script and each part leave a mark of a life before they begin it;
+// the script's numbers run ahead of Slurm's where a controller has lost one.
+func (s *story) isPresent(restarts int, script, part string) bool {
+	begun, _ := livesOf(script, "begun-")
+	newest, lives := livesOf(part, "life-") // docs/agent.md
+	return begun >= restarts && newest == begun && lives == s.lives
 }
 
-// lifeMark begins the names of the marks, see docs/agent.md.
-const lifeMark = "life-"
+// livesOf reads the marks of lives among the names of files: the newest, and how many.
+func livesOf(names, mark string) (newest, lives int) {
+	newest = -1
+	for _, name := range strings.Fields(names) {
+		number, is := strings.CutPrefix(name, mark)
+		if n, err := strconv.Atoi(number); is && err == nil {
+			newest, lives = max(newest, n), lives+1
+		}
+	}
+	return newest, lives
+}
 
 // forgotten says that nobody knows how a job ended.
 func forgotten(id string) string {

@@ -27,7 +27,12 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 	}
 	script(t) // first: it says what is missing
 	built := overlay.Build(t, nil)
-	base := Up(t, "-n", "2", "-g", "2", "-x", "PrivateData=jobs,usage", "-x", "WaitTime=2")
+	slow := filepath.Join(t.TempDir(), "slow")
+	prolog := slow + "-prolog"
+	if err := testprogram.Write(prolog, []byte("#!/bin/sh\n[ ! -e "+slow+" ] || sleep 10\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	base := Up(t, "-n", "2", "-g", "2", "-x", "PrivateData=jobs,usage", "-x", "WaitTime=2", "-x", "Prolog="+prolog)
 	program := filepath.Join(base, "dlwb") // the directory of the test is closed to others
 	must(t, "install", "-m", "755", built, program)
 	for _, story := range []struct {
@@ -40,6 +45,7 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 		{"cancelled, and nobody keeps accounts", unaccounted},
 		{"ranks in an image", imaged},
 		{"a site that ends what ends late", uneven},
+		{"a site where jobs begin slowly", func(t *testing.T, d *desk) { slowly(t, d, slow) }},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			d := newDesk(t, base, program)
@@ -63,6 +69,32 @@ for step in range(1, 9): # four times as long as the site waits
 	out, err := d.try("run", "--json")
 	if word, cause, _ := verdict(t, out); err != nil || word != "succeeded" || !strings.HasSuffix(d.stored(1), "step 8\n") {
 		t.Errorf("%v, %s: %s\n%s", err, word, cause, d.stored(1))
+	}
+	d.clean()
+}
+
+// A job that is put back into the queue, and runs again before dlwb has looked, has not
+// come to an end by the signal that ended its last life.
+func slowly(t *testing.T, d *desk, slow string) {
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.1 "+d.until())
+	wait := d.started()
+	d.await("it is where it stays", time.Minute, func() bool { return strings.Contains(d.stored(0), "step 10/40") })
+	if err := os.WriteFile(slow, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(slow) }()
+	must(t, "kill", "-STOP", strconv.Itoa(d.dlwb))
+	id := strconv.Itoa(lastJob())
+	must(t, "scontrol", "requeue", id)
+	d.await("it waits again", time.Minute, func() bool { return len(jobs("PENDING")) == 1 })
+	d.await("it runs again", 4*time.Minute, func() bool {
+		_ = exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run() // else it waits for two minutes
+		return len(jobs("RUNNING")) == 1
+	})
+	must(t, "kill", "-CONT", strconv.Itoa(d.dlwb))
+	d.letGo()
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
+		t.Errorf("%s: %s", word, cause)
 	}
 	d.clean()
 }

@@ -29,6 +29,7 @@ type desk struct {
 	program             string
 	env                 []string
 	said                func() string       // what the run that was started last has said
+	dlwb                int                 // the process that watches it
 	user                *syscall.Credential // nil: who runs the test
 }
 
@@ -195,6 +196,7 @@ func (d *desk) started() (wait func() string) {
 	if err := c.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+	d.dlwb = c.Process.Pid
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = c.Wait() }()
 	d.t.Cleanup(func() { _ = c.Process.Kill(); <-ended; _ = out.Close() })
