@@ -114,6 +114,8 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep bool) (cl
 		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), w.tunnels.Forget(c.Name), w.ssh.Remove(c.Name))
 	}
 	w.closeRuns(c) // now at the latest: its record may have failed before
+	runs, _ := w.runsOf(c)
+	w.askBills(ctx, c.Provider, runs...)
 	recordErr := w.recordDown(s, receipt, err, began)
 	if recordErr == nil {
 		noteErr = nil // the last word is written

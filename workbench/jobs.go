@@ -455,7 +455,7 @@ func (on *jobCarrier) beside(s scope, data runData) func(context.Context, *follo
 
 // fetch brings results home, or tells why none are. What the run has cost is asked first.
 func (on *jobCarrier) fetch(ctx context.Context, s scope, _ []bool) error {
-	on.askBill(ctx, s.run)
+	on.w.askBills(ctx, on.c.Provider, store.Run{ID: s.run})
 	if done, err := on.homeFrom(ctx, s); done || err != nil {
 		return err
 	}

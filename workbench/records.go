@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -214,16 +215,19 @@ func (w *Workbench) storyOf(run string) (history.Story, error) {
 	return history.StoryOf(told.All(rows)), err
 }
 
-// unfinishedRuns are all runs of a life of a cluster of which something is left to do.
-func (w *Workbench) unfinishedRuns(c store.Cluster) (all []store.Run, err error) {
+// runsOf are all runs of a life of a cluster.
+func (w *Workbench) runsOf(c store.Cluster) ([]store.Run, error) {
 	runs, err := w.runs(c.Name)
-	for _, r := range runs {
-		st, storyErr := w.storyOf(r.ID)
-		if r.Life == c.ID && (storyErr != nil || r.EndedAt == nil || !st.Over()) {
-			all = append(all, r)
-		}
-	}
-	return all, err
+	return slices.DeleteFunc(runs, func(r store.Run) bool { return r.Life != c.ID }), err
+}
+
+// unfinishedRuns are those of which something is left to do.
+func (w *Workbench) unfinishedRuns(c store.Cluster) ([]store.Run, error) {
+	runs, err := w.runsOf(c)
+	return slices.DeleteFunc(runs, func(r store.Run) bool {
+		st, err := w.storyOf(r.ID)
+		return err == nil && r.EndedAt != nil && st.Over()
+	}), err
 }
 
 // unfinishedRun is the newest run of a cluster, while something of it is left

@@ -88,6 +88,7 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 		return event.SweepChanged{}, d.plan.Refusal()
 	}
 	owner := d.sweepOwner()
+	owner.Billed = d.w.biller(d.plan.Provider)
 	owner.Changed = d.plan.ChangedSince(func() (*transfer.Tree, error) { return d.w.tree(ctx, d.plan) })
 	sweeping := func(slots []sweep.Slot) *sweep.Sweep {
 		return sweep.New(owner, d.plan.Profile, d.goal.Sweep, slots)
@@ -165,13 +166,9 @@ func (d *drive) sweepOwner() sweep.Owner {
 				return sweep.Past{}, false, err
 			}
 			st, err := w.storyOf(run)
-			past := sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended, Billed: st.Billed.Of(), At: r.StartedAt}
-			if r.Life == d.s.life {
-				past.Began = r.StartedAt
-			}
+			past := sweep.Past{Label: *data.Trial, Started: st.Started, Ended: st.Ended, Billed: st.Billed.Of(), Began: r.StartedAt, Former: r.Life != d.s.life}
 			return past, true, err
 		},
-		Billed: d.biller(),
 		Launch: d.launchTrial,
 		Watch:  d.watchTrial,
 		Stop: func(ctx context.Context, run, why string) error {

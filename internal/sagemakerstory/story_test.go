@@ -316,11 +316,14 @@ func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
 	t.Run("warm pool", func(t *testing.T) {
 		p := newProject(t)
 		p.profile("sagemaker", "{engine: plain, command: train.py 0}", "machines: {instance: ml.m5.large, execution_role: Training, keep_alive: 30m}\n")
-		p.Must("run", "--plain")
+		events := jobstory.Said(t, p.Must("run", "--json"))
 		if len(p.fake.Running()) != 1 {
 			t.Fatal("the machines are not kept")
 		}
-		p.Must("down", "jobs", "--plain")
+		if slices.Contains(jobstory.Story(events), "run_billed") {
+			t.Error("what it costs is told for good while its machines are kept")
+		}
+		billed(t, p, append(events, jobstory.Said(t, p.Must("down", "jobs", "--json"))...))
 		p.clean()
 	})
 }

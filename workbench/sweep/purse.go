@@ -36,7 +36,7 @@ func newPurse() *purse { return &purse{parts: map[string]*part{}} }
 func (p *purse) note(run string, past Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !past.Began.IsZero() && (p.began.IsZero() || past.Began.Before(p.began)) {
+	if !past.Former && (p.began.IsZero() || past.Began.Before(p.began)) {
 		p.began = past.Began
 	}
 	if p.parts[run] != nil {

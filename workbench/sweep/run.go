@@ -36,10 +36,9 @@ type Past struct {
 	Label   Label
 	Started bool            // every rank was launched
 	Ended   *event.RunEnded // nil: it goes on, or nobody knows
-	// Began is when it was put on record; zero: in another life of the cluster.
-	Began  time.Time
-	At     time.Time // when it was put on record, in whichever life
-	Billed *float64  // what it has cost in the end, in US dollars; nil: not known
+	Began   time.Time       // when it was put on record
+	Former  bool            // in another life of the cluster
+	Billed  *float64        // what it has cost in the end, in US dollars; nil: not known
 }
 
 // Owner is what a sweep needs of whoever has the nodes.
@@ -188,7 +187,7 @@ func (s *Sweep) tellChanged(left []begun) error {
 	var before []int
 	var files []string
 	for _, b := range left {
-		if changed := s.owner.Changed(b.past.At); len(changed) > 0 {
+		if changed := s.owner.Changed(b.past.Began); len(changed) > 0 {
 			before = append(before, b.trial.Number)
 			if len(changed) > len(files) {
 				files = changed

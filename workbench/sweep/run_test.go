@@ -147,7 +147,7 @@ func TestASweepThatGoesOnWithOtherCodeSaysSo(t *testing.T) {
 	} {
 		n, p, told := newNodes(), searched(4, 1), ""
 		for i, at := range c.began {
-			n.past[RunID(p.Name, "s1", i+1, 0)] = Past{Label: Label{Trial: i + 1}, Started: true, Ended: &event.RunEnded{Verdict: event.Succeeded}, At: time.Unix(at, 0)}
+			n.past[RunID(p.Name, "s1", i+1, 0)] = Past{Label: Label{Trial: i + 1}, Started: true, Ended: &event.RunEnded{Verdict: event.Succeeded}, Began: time.Unix(at, 0)}
 		}
 		owner := n.owner()
 		owner.Changed = func(since time.Time) []string {
