@@ -29,7 +29,7 @@ committed on top. Your working tree stays as it is.`,
 	c.Flags().BoolVar(&show, "plan", false, "show what would be done and what differs, and do nothing")
 	a.allowFlags(c)
 	a.secretFlag(c)
-	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to; without the screen also after Ctrl-C or a hang-up, which end the run then")
+	downFlag(c, &goal)
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
 	a.trustFlag(c)

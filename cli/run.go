@@ -30,7 +30,7 @@ that did not come up whole are removed again.`,
 	}
 	a.allowFlags(c)
 	a.secretFlag(c)
-	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to; without the screen also after Ctrl-C or a hang-up, which end the run then")
+	downFlag(c, &goal)
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
 	a.trustFlag(c)
@@ -60,9 +60,13 @@ func (a *app) upCommand() *cobra.Command {
 	return c
 }
 
-// setupFlags are the flags of commands that set a cluster up. --keep is what
-// was said before machines stayed by themselves after a failed set-up; scripts
-// may still say it.
+// downFlag is --down of a command that runs once.
+func downFlag(c *cobra.Command, goal *workbench.Goal) {
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to; without the screen also after Ctrl-C or a hang-up, which end the run then")
+}
+
+// setupFlags are the flags of commands that set a cluster up. --keep was said before
+// machines stayed by themselves after a failed set-up; scripts may still say it.
 func setupFlags(c *cobra.Command, goal *workbench.Goal) {
 	c.Flags().BoolVar(&goal.RemoveOnFailure, "remove-on-failure", false, "remove a new cluster when a step before training fails, as CI wants it")
 	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")

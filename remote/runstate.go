@@ -20,6 +20,7 @@ const (
 	// RankFailed: the rank ended with Code and Signal, and its launcher may start it
 	// again. Where it does not, a RankEnded of the same follows, maybe much later.
 	RankFailed = "rank-failed"
+	Left       = "left"     // Why names what the ranks, which ended well, left running: it was ended
 	PeerTold   = "peer"     // Why says which peer, and whether it was reached
 	Stopping   = "stopping" // we end the run; Why
 	Ended      = "ended"    // nothing of the run is alive; Code
@@ -63,7 +64,7 @@ func ParseStatus(line string) (s Status, ok bool) {
 	}
 	s.Kind = what
 	switch {
-	case what == Stopping, what == PeerTold && len(args) > 0:
+	case what == Stopping, (what == PeerTold || what == Left) && len(args) > 0:
 		s.Why = strings.Join(args, " ")
 	case (what == Started || what == RankStarted) && len(args) == 1:
 		s.PID, err = strconv.Atoi(args[0])

@@ -78,6 +78,7 @@ const (
 	// again. Where it does not, a RankEnded of the same follows, maybe much later.
 	RankFailed  Kind = "rank-failed"
 	RankStarved Kind = "rank-starved" // the kernel ended Code processes of the rank for lack of memory
+	Left        Kind = "left"         // Why names what the ranks, which ended well, left running: it was ended
 	Stopping    Kind = "stopping"     // the run is ended here; Why
 	Ended       Kind = "ended"        // nothing of the run is alive; Code
 	// Waiting: what had begun here was ended and is in the queue again; Why. What

@@ -73,3 +73,14 @@ func TestARankWhoseLauncherWasStoppedBeforeItGaveUpIsStillTheFirstThatFailed(t *
 		t.Errorf("what its record tells: %+v", e)
 	}
 }
+
+// What a command had left running is told once for each node, as a notice.
+func TestWhatACommandHasLeftRunningIsTold(t *testing.T) {
+	w := watchOf(t, 2)
+	for _, why := range []string{"python3, sleep", "another"} {
+		w.status(1, job.Status{Kind: job.Left, Rank: -1, Why: why})
+	}
+	if len(w.notes) != 1 || !strings.Contains(w.notes[0].Text, "node1, and what it left running there is ended with it: python3, sleep") || !strings.Contains(w.notes[0].Next, "nohup") {
+		t.Errorf("%+v", w.notes)
+	}
+}

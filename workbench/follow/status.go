@@ -28,7 +28,7 @@ func (t *Watch) status(node int, s job.Status) {
 	n.begun = s.Kind != job.Waiting
 	switch s.Kind {
 	case job.Waiting:
-		t.again = append(t.again, fmt.Sprintf("node%d waits again: %s", node, s.Why))
+		t.notes = append(t.notes, event.Noticed{Text: fmt.Sprintf("node%d waits again: %s", node, s.Why)})
 	case job.Started:
 		n.from = s.Uptime
 		if s.Time.After(n.born) { // a story that is told again from its beginning counts once
@@ -55,6 +55,12 @@ func (t *Watch) status(node int, s job.Status) {
 		e := t.final(t.endOf(node, s))
 		if e.code != 0 && !e.byUs && t.failed.IsZero() {
 			t.failed, t.broken = time.Now(), time.Now()
+		}
+	case job.Left:
+		if !n.left { // once: a node is not believed any number of them
+			n.left = true
+			t.notes = append(t.notes, event.Noticed{Text: fmt.Sprintf("the command has ended on node%d, and what it left running there is ended with it: %s", node, s.Why),
+				Next: "what is in the background (&, nohup) is not waited for: have the command wait for it"})
 		}
 	case job.Stopping:
 		if len(n.stopping) < stoppingMost {

@@ -32,6 +32,7 @@ type nodeEnd struct {
 	lives    int  // how often the run was begun there, which is once but for a queue that puts it back
 	born     time.Time
 	stopping []string // why the node stopped the run, in order
+	left     bool     // it has said what its ranks left running
 	ended    bool
 	code     int
 	lost     bool          // the node itself is gone

@@ -149,8 +149,8 @@ type Watch struct {
 	piece     []byte        // what it reads into
 	unread    chan struct{} // there is more of it
 	logs      map[int]*logFile
-	late      bool     // it began some time after the run did
-	again     []string // what is to be told of replicas that wait once more
+	late      bool            // it began some time after the run did
+	notes     []event.Noticed // what replicas have said that is to be told
 
 	overNews chan struct{} // the run is over on a node
 }
@@ -298,11 +298,11 @@ func (t *Watch) followStatus(ctx context.Context, node int, r job.Replica) error
 		t.mu.Lock()
 		t.heard[node] = time.Now()
 		t.status(node, s)
-		again := t.again
-		t.again = nil
+		notes := t.notes
+		t.notes = nil
 		t.mu.Unlock()
-		for _, text := range again {
-			t.notice(text, "")
+		for _, n := range notes {
+			t.notice(n.Text, n.Next)
 		}
 		t.clock(node, s.Time, s.Uptime)
 		return nil

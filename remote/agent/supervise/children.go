@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dlwb/dlwb/remote/agent/proc"
 )
 
 // children are all processes that this one has started or adopted. One place
@@ -111,6 +114,41 @@ func (c *children) killOnce(met map[int]bool) (alive, none bool) {
 		}
 	}
 	return alive, c.none
+}
+
+// leftFor is how long what a rank has left behind may take to end by itself, as workers
+// and trackers of Python's multiprocessing do.
+const leftFor = 500 * time.Millisecond
+
+// left gives the names of what still runs after that, sorted, each once.
+func (c *children) left() (names []string) {
+	for end := time.Now().Add(leftFor); !c.bury(); time.Sleep(leftFor / 20) {
+		if time.Now().Before(end) {
+			continue
+		}
+		table, below := proc.Table(), map[int]bool{os.Getpid(): true}
+		proc.Spread(table, below)
+		for pid := range below {
+			if name := proc.Name(pid); pid != os.Getpid() && name != "" && !c.isHelper(pid) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	return nil
+}
+
+// tellLeft says in status what ranks that have ended well leave running, which is ended
+// now: a script that puts the training into the background has ended itself.
+func (s *supervisor) tellLeft() {
+	if number, _ := s.program(s.plan.Procs[0]); number == "" {
+		return // a launcher: its ranks are told apart, and it waits for them
+	}
+	const most = 5 // who starts many starts them from one program, as a rule
+	if names := s.children.left(); len(names) > 0 {
+		_ = s.run.Say("left %s", strings.Join(names[:min(most, len(names))], ", "))
+	}
 }
 
 // start starts a program, whose end comes over the channel.

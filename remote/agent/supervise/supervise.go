@@ -226,6 +226,9 @@ func (s *supervisor) finish() int {
 	stopped := s.run.Has("stopping")
 	close(s.over)
 	s.stops.Wait()
+	if s.failed == nil && !stopped && s.helpers == 0 && len(s.plan.Procs) > 0 {
+		s.tellLeft()
+	}
 	s.mu.Lock()
 	s.sweeping = time.Now()
 	s.mu.Unlock()

@@ -190,6 +190,20 @@ func TestWhatAFinishedRunLeftBehindIsSweptUp(t *testing.T) {
 	if strings.Contains(b.Read("status"), "stopping") {
 		t.Error("sweeping up is no stop")
 	}
+	// Who writes nohup train.py & learns why nothing was trained, and not in the rank's log.
+	if status := b.Read("status"); !strings.Contains(status, " left ") || strings.Contains(b.Read("rank-0.log"), "left") {
+		t.Errorf("status says %q, the log %q", status, b.Read("rank-0.log"))
+	}
+}
+
+func TestARankThatLeavesNothingBehindIsToldNothing(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.launch(ranks("sleep 0.2 & echo trained")) // what ends soon by itself was not left
+	b.ended()
+	if status := b.Read("status"); strings.Contains(status, " left ") || b.Read("rank-0.log") != "trained\n" {
+		t.Errorf("status says %q, the log %q", status, b.Read("rank-0.log"))
+	}
 }
 
 func TestARankGetsOneTermAndItsGrace(t *testing.T) {
