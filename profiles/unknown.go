@@ -15,6 +15,9 @@ import (
 // unknown reports a key that is not in the table: the nearest of its
 // neighbours, or the place where a key of this name belongs.
 func (d *decoder) unknown(group string, k *yaml.Node) {
+	if len(d.errs) >= maxErrors { // nobody reads what more would be found
+		return
+	}
 	what, where := "key "+quote(k.Value), "a profile"
 	if group != "" {
 		where = group
@@ -28,12 +31,10 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 		return
 	}
 	var elsewhere string // a key that only other providers have
-	if len(d.errs) < maxErrors {
-		if fl.nearest = likelyKey(group, k.Value, d.has); fl.nearest == "" {
-			elsewhere = likelyKey(group, k.Value, func(key string) bool { return !d.has(key) })
-		}
-		d.faulty[join(group, fl.nearest)] = true // it is not missing, only misspelt
+	if fl.nearest = likelyKey(group, k.Value, d.has); fl.nearest == "" {
+		elsewhere = likelyKey(group, k.Value, func(key string) bool { return !d.has(key) })
 	}
+	d.faulty[join(group, fl.nearest)] = true // it is not missing, only misspelt
 	switch f := fieldByKey[group]; {
 	case group != "" && slices.Contains(keysOf[""], k.Value) && d.has(k.Value): // its own name would be no advice
 		fl.nearest, fl.next = "", fmt.Sprintf("%s stands at the top of a profile: write it beside %s", k.Value, group)
