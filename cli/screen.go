@@ -54,7 +54,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
 	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), w.Market(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: console.CannotSuspend(),
-		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open, Input: console.Typed(a.in, gone)})
+		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open, Input: console.Typed(a.in, gone), Continued: console.Continued(ctx)})
 	a.onScreen.Store(false)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ func (s *screenText) String() string {
 type terminal struct {
 	t     *testing.T
 	tty   *os.File
+	pid   int
 	shown *screenText
 	ended chan int
 }
@@ -46,7 +47,7 @@ func (b *bed) onTerminal(columns, rows int, args ...string) *terminal {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	x := &terminal{t: b.t, tty: tty, shown: &screenText{}, ended: make(chan int, 1)}
+	x := &terminal{t: b.t, tty: tty, pid: c.Process.Pid, shown: &screenText{}, ended: make(chan int, 1)}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

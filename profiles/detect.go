@@ -152,6 +152,32 @@ var environmentFiles = []struct{ name, kind string }{
 	{"requirements.txt", "venv"}, {"pyproject.toml", "venv"}, {"environment.yml", "conda"}, {"environment.yaml", "conda"}, {"Dockerfile", "docker"},
 }
 
+// otherLists are files of packages that no environment is made from, and the command
+// that writes what is in them as a requirements.txt. A lock stands beside a file that an
+// environment may be made from without it, with other versions.
+var otherLists = []struct {
+	name, export string
+	lock         bool
+}{
+	{"uv.lock", "uv export --no-emit-project -o requirements.txt", true}, {"poetry.lock", "poetry export -o requirements.txt", true},
+	{"pdm.lock", "pdm export -o requirements.txt", true}, {"Pipfile", "pipenv requirements > requirements.txt", false},
+	{"setup.py", "uv pip compile setup.py -o requirements.txt", false},
+}
+
+// unread names the files of packages that an environment takes no notice of.
+func unread(env Environment, files map[string]bool) (notes []string) {
+	for _, f := range otherLists {
+		switch {
+		case !files[f.name]:
+		case env.Kind == "system":
+			return []string{f.name + " is there, and no environment is made from one; this makes what is: " + f.export}
+		case f.lock && env.File == "pyproject.toml":
+			notes = append(notes, f.name+" is not followed: the environment gets the newest versions that pyproject.toml allows; those of the lock: "+f.export)
+		}
+	}
+	return notes
+}
+
 // listed is a pyproject.toml with project.dependencies that are not empty.
 var listed = pattern.New(`(?ms)^\[project\]\s*$(?:[^\[]|[^\n]\[)*?^dependencies *= *\[\s*["']`)
 
@@ -177,6 +203,7 @@ func detectEnvironment(p *Profile, files map[string]bool, kinds []string) (notes
 	if notes == nil {
 		notes = []string{"no requirements.txt, environment.yml or Dockerfile was found"}
 	}
+	notes = append(notes, unread(p.Environment, files)...)
 	if p.Environment.Kind == "system" {
 		notes = append(notes, "the environment is the Python that is on the node")
 	}

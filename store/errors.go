@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -63,6 +64,8 @@ func next(err error) string {
 		return "use the newer dlwb that wrote it"
 	case errors.Is(err, errForeign):
 		return "move it away"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some disk space"
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_FULL:

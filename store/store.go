@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -55,16 +56,28 @@ type Store struct {
 
 // Open opens the store at path and makes it when it is not there: the file
 // 0600, missing directories 0700. An older schema is brought up to date; one
-// newer than this dlwb knows is a *VersionError.
+// newer than this dlwb knows is a *VersionError. Where the disk is full it takes the
+// room that was kept for that: what costs money can be removed then, too.
 func Open(path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", path, err)
 	}
-	if err := makeFile(path); err != nil {
-		return nil, &Error{What: "open", Path: path, Err: err, Next: "make the file and its directory writable for you"}
+	s, err := openFile(path)
+	if err != nil && giveReserve(path, err) {
+		return openFile(path)
 	}
-	s := &Store{path: path}
+	if err == nil {
+		keepReserve(path)
+	}
+	return s, err
+}
+
+func openFile(path string) (s *Store, err error) {
+	s = &Store{path: path}
+	if err := makeFile(path); err != nil {
+		return nil, &Error{What: "open", Path: path, Err: err, Next: cmp.Or(next(err), "make the file and its directory writable for you")}
+	}
 	// What is taken out is overwritten, where that costs no further writing.
 	if s.w, err = connect(path, 1, "_txlock=immediate&_pragma=secure_delete(FAST)"); err != nil {
 		return nil, s.fail("open", err)

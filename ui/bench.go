@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"time"
 
@@ -129,17 +130,13 @@ type Options struct {
 	Glyphs    string                 // "auto", "unicode" or "ascii"
 	OpenURL   func(url string) error // opens a browser; nil where there is none
 	PID       int                    // of this process, as lists name who watches
-	// CannotSuspend says why Ctrl-Z can't put the program aside; empty: it can.
-	CannotSuspend string
-	// Input is where keys come from; nil: the terminal.
-	Input io.Reader
-	// Run is a past run to open at once.
-	Run *event.RunInfo
-	// Here is the profile of the present directory; empty when it has none.
-	Here string
-	// NoSync leaves synchronized output (DEC 2026) to what Bubble Tea finds
-	// out by itself; over ssh it does not look, and frames may tear.
-	NoSync bool
+	Input     io.Reader              // where keys come from; nil: the terminal
+	Run       *event.RunInfo         // open this past run at once
+	Here      string                 // the profile of the present directory; empty when it has none
+
+	CannotSuspend string           // why Ctrl-Z can't put the program aside; empty: it can
+	Continued     <-chan os.Signal // has a value whenever this process goes on after it was stopped; nil: never
+	NoSync        bool             // leave synchronized output to Bubble Tea, which does not look for it over ssh
 
 	Clock Clock                     // nil: the real one
 	Feed  func(cluster string) Feed // nil: Bench.Subscribe

@@ -86,7 +86,7 @@ func lookCommands() []command {
 		{bind: on("back", "esc"), help: "one step back", at: everywhere, foot: 8, can: (*Model).cannotBack, do: (*Model).back},
 		{bind: on("quit", "q"), help: "quit; only at home. Clusters go on", at: everywhere, foot: 8, can: (*Model).cannotQuit, do: (*Model).quit},
 		{bind: on("suspend", suspendKey), help: "put dlwb aside; fg in the shell comes back. What runs goes on", at: everywhere,
-			can: (*Model).cannotSuspend, do: func(*Model) tea.Cmd { return tea.Suspend }},
+			can: (*Model).cannotSuspend, do: func(m *Model) tea.Cmd { return m.turns.Suspend() }},
 		{bind: on("quit from anywhere", "ctrl+c"), help: "quit; asks when something goes on. Clusters go on", at: everywhere, do: (*Model).askQuit},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/ui/ranks"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/shell"
 	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/ui/wizard"
@@ -28,20 +29,19 @@ type Model struct {
 	ctx     context.Context
 	bench   Bench
 	opts    Options
+	turns   shell.Turns
 	clock   Clock
 	table   []command
 	screens []screen
 
-	w, h   int
-	now    time.Time
-	styles text.Styles
-	foot   text.Foot
-	spin   int
-	mouse  bool
-	// colourless says that the terminal shows no colour, or was asked not to.
-	colourless bool
-	// ascii says that the terminal shows ASCII only, or was asked to.
-	ascii bool
+	w, h       int
+	now        time.Time
+	styles     text.Styles
+	foot       text.Foot
+	spin       int
+	mouse      bool
+	colourless bool // the terminal shows no colour, or was asked not to
+	ascii      bool // it shows ASCII only, or was asked to
 
 	path    []place // where we are, and how we came there
 	scroll  map[place]int
@@ -87,7 +87,7 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 		clock = realClock{ctx}
 	}
 	return &Model{
-		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(), screens: screens(),
+		ctx: ctx, bench: bench, opts: opts, turns: shell.NewTurns(opts.Continued), clock: clock, table: commands(), screens: screens(),
 		now: clock.Now(), styles: text.NewStyles(opts.Theme != "light"), mouse: true,
 		home:  home.New(opts.Here),
 		ascii: opts.Glyphs == "ascii",
@@ -100,7 +100,7 @@ func (m *Model) asksBackground() bool { return m.opts.Theme != "light" && m.opts
 
 // Init begins what Options ask for.
 func (m *Model) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.readHome(), m.tick()}
+	cmds := []tea.Cmd{m.readHome(), m.tick(), m.turns.Await(m.ctx)}
 	if m.asksBackground() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
@@ -165,6 +165,8 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	case tea.ResumeMsg:
 		m.now = m.clock.Now()
 		return m.readHome()
+	case shell.Continued:
+		return m.turns.Reclaim(m.ctx)
 	case heeded:
 		m.now = m.clock.Now()
 	case ticked:

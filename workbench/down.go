@@ -180,10 +180,10 @@ func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began ti
 	if err := w.publish(s, ended); err != nil {
 		return err
 	}
-	return w.publish(s, event.ReceiptMade{
+	return w.publish(s, w.books.Counted(s.life, now(), event.ReceiptMade{
 		Proven: proven, ProcessesLeft: r.ProcessesLeft, FilesLeft: r.FilesLeft,
 		Lived: r.Lived.Seconds(), Cost: r.Cost, Resources: r.Resources,
-	})
+	}))
 }
 
 const (

@@ -4,8 +4,10 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 
@@ -36,6 +38,14 @@ func CannotSuspend() string {
 		return alone
 	}
 	return ""
+}
+
+// Continued has a value whenever this process goes on after it was stopped.
+func Continued(ctx context.Context) <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGCONT)
+	context.AfterFunc(ctx, func() { signal.Stop(c) })
+	return c
 }
 
 // parentOf is the parent of a process; 0 where that is not told.

@@ -129,16 +129,26 @@ func (a *Account) reprice(at time.Time, perHour float64, parts []cloud.Cost) {
 }
 
 // Spent is what the cluster has cost up to a moment. A receipt knows better
-// than the prices.
+// than the prices, unless it proves nothing: who could not be asked about the
+// machines knows neither whether they go on nor what they have cost.
 func (a *Account) Spent(now time.Time) float64 {
 	if a.Receipt != nil {
-		return a.Receipt.Cost
+		return a.Owed(*a.Receipt, now)
 	}
 	sum := a.until(now)
 	for _, c := range a.jobs {
 		sum += c.cost(now)
 	}
 	return sum
+}
+
+// Owed is what a cluster has cost by a receipt, and what its machines have cost all
+// the same where that proves nothing.
+func (a *Account) Owed(r event.ReceiptMade, now time.Time) float64 {
+	if r.Proven {
+		return r.Cost
+	}
+	return max(r.Cost, a.until(now))
 }
 
 // until sums up what each node costs until it ends.
@@ -171,7 +181,7 @@ func (a *Account) end(node int, now time.Time) time.Time {
 
 // Lived is how long there were machines of a cluster that was begun at a time.
 func (a *Account) Lived(began, now time.Time) time.Duration {
-	if a.Receipt != nil {
+	if a.Receipt != nil && (a.Receipt.Proven || a.PerHour == 0) {
 		return time.Duration(a.Receipt.Lived * float64(time.Second))
 	}
 	last := began

@@ -45,6 +45,7 @@ func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 		"both proven gone":                          {accountOf(began, up, gone(0, time.Hour), gone(1, time.Hour)), 3 * time.Hour, 2, time.Hour},
 		"one of two proven gone":                    {accountOf(began, up, gone(0, 30*time.Minute)), time.Hour, 1.5, time.Hour},
 		"proven gone only after the lease was over": {accountOf(began, up, gone(0, 5*time.Hour), gone(1, 5*time.Hour)), 6 * time.Hour, 4, 2 * time.Hour},
+		"a receipt that proves nothing":             {accountOf(began, up, gone(0, 30*time.Minute), entry{time.Hour, event.ReceiptMade{Cost: 0, Lived: 60}}), 2 * time.Hour, 2.5, 2 * time.Hour},
 		"by the receipt":                            {accountOf(began, up, entry{time.Hour, event.ReceiptMade{Proven: true, Cost: 0.7, Lived: 60}}), 9 * time.Hour, 0.7, time.Minute},
 	} {
 		now := began.Add(c.at)
@@ -63,5 +64,20 @@ func TestAPriceHoldsFromItsMomentOn(t *testing.T) {
 	}
 	if _, bound := a.Next(); bound {
 		t.Error("stopped machines have no end")
+	}
+}
+
+// A provider that could not be asked says that the machines have cost nothing. The
+// receipt must not.
+func TestAReceiptThatProvesNothingHasWhatTheMachinesCost(t *testing.T) {
+	began := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
+	b := NewBooks(func(int64, int64) ([]event.Event, error) {
+		return []event.Event{{Time: began, Seq: 1, Body: event.ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 2)}}}, nil
+	})
+	if r := b.Counted(1, began.Add(90*time.Minute), event.ReceiptMade{Cost: 0}); r.Cost != 3 {
+		t.Errorf("unresolved after an hour and a half at $2: $%v", r.Cost)
+	}
+	if r := b.Counted(2, began.Add(90*time.Minute), event.ReceiptMade{Proven: true, Cost: 0.5}); r.Cost != 0.5 {
+		t.Errorf("proven: $%v", r.Cost)
 	}
 }

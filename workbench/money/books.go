@@ -49,6 +49,15 @@ func (b *Books) Of(life int64) (Account, error) {
 	return p.account.Clone(), nil
 }
 
+// Counted is a receipt of a life with what its machines have cost, which a provider that
+// could not be asked does not know.
+func (b *Books) Counted(life int64, now time.Time, r event.ReceiptMade) event.ReceiptMade {
+	if a, err := b.Of(life); err == nil {
+		r.Cost = a.Owed(r, now)
+	}
+	return r
+}
+
 // Checkpoint is the newest one of a run, as Of has folded it; nil: none is known.
 func (b *Books) Checkpoint(life int64, run string, now time.Time) *event.Checkpoint {
 	b.mu.Lock()

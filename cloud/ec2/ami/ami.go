@@ -80,7 +80,7 @@ func unfit(i types.Image, img Image, arch string) error {
 	case img.Arch != arch:
 		return fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
 			img.ID, img.Name, img.Arch, arch)
-	case i.Platform == types.PlatformValuesWindows, strings.HasPrefix(aws.ToString(i.PlatformDetails), "Windows"):
+	case strings.EqualFold(string(i.Platform), string(types.PlatformValuesWindows)), strings.HasPrefix(aws.ToString(i.PlatformDetails), "Windows"):
 		return fmt.Errorf("the image %s (%s) is one of Windows, and nodes are Linux machines: choose another image", img.ID, img.Name)
 	case i.State == types.ImageStateFailed, i.State == types.ImageStateDeregistered, i.State == types.ImageStateInvalid, i.State == types.ImageStateError:
 		return fmt.Errorf("the image %s (%s) can't be used: AWS says that it is %s", img.ID, img.Name, i.State)

@@ -14,6 +14,7 @@ func TestAnImageThatNoNodeCanComeFromIsRefused(t *testing.T) {
 		"":                {PlatformDetails: aws.String("Linux/UNIX"), State: types.ImageStateAvailable},
 		"is for arm64":    {Architecture: types.ArchitectureValuesArm64},
 		"Windows":         {Platform: types.PlatformValuesWindows},
+		"one of Windows":  {Platform: "windows"}, // as EC2 itself writes it, and moto
 		"nodes are Linux": {PlatformDetails: aws.String("Windows with SQL Server Standard")},
 		"it is failed":    {State: types.ImageStateFailed},
 	} {
