@@ -22,6 +22,8 @@ const (
 	RankFailed = "rank-failed"
 	// RankTold: its launcher told the rank to end, by Signal.
 	RankTold = "rank-told"
+	// RankFree: when the rank failed, Code bytes were free for what it writes, which is little.
+	RankFree = "rank-free"
 	// RankGone: the rank had ended when its run was told to stop; how is told apart,
 	// before this or behind it.
 	RankGone = "rank-gone"
@@ -73,7 +75,7 @@ func ParseStatus(line string) (s Status, ok bool) {
 		s.Why = strings.Join(args, " ")
 	case (what == Started || what == RankStarted) && len(args) == 1:
 		s.PID, err = strconv.Atoi(args[0])
-	case (what == Ended || what == RankStarved) && len(args) == 1:
+	case (what == Ended || what == RankStarved || what == RankFree) && len(args) == 1:
 		s.Code, err = strconv.Atoi(args[0])
 	case what == RankGone && len(args) == 0:
 	case what == RankTold && len(args) == 1:

@@ -79,6 +79,8 @@ const (
 	RankFailed  Kind = "rank-failed"
 	RankStarved Kind = "rank-starved" // the kernel ended Code processes of the rank for lack of memory
 	RankTold    Kind = "rank-told"    // what had started the rank told it to end, by Signal
+	// RankFree: when the rank failed, Code bytes were free for what it writes, which is little.
+	RankFree Kind = "rank-free"
 	// RankGone: the rank had ended when the run was told to stop here; how is told apart,
 	// before this or behind it.
 	RankGone Kind = "rank-gone"

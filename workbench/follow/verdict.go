@@ -23,6 +23,7 @@ type rankEnd struct {
 	starved    int           // processes of it that the kernel ended for lack of memory
 	byUs       bool          // after its node had begun to stop the run
 	told       bool          // after its launcher had told it to end
+	room       string        // how little there was then for what it writes; empty: enough
 	order      int           // in which it was seen here
 }
 
@@ -182,6 +183,7 @@ func withoutRoom(v event.RunEnded, e rankEnd, nodes []nodeEnd) event.RunEnded {
 		return v
 	}
 	n := nodes[e.node]
+	n.noRoom = cmp.Or(n.noRoom, e.room)
 	then := n.full != "" && e.up > 0 && (e.up-n.fullAt).Abs() <= fullNear
 	v.Cause += roomOf(e.node, n)
 	if v.Verdict == event.ExitedBad && (then || n.noRoom != "") {

@@ -115,6 +115,10 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 1, at: 101}},
 			verdict: event.DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full",
 		}, {
+			name: "its node says that the disk was full when it ended, and nobody could look after that", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, room: "0 B were free when it ended"}, {rank: 1, node: 1, code: 1, at: 101}},
+			verdict: event.DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full: 0 B were free when it ended",
+		}, {
 			name: "the disk was full long before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: 2 * time.Hour}},
 			verdict: event.ExitedBad, code: 1, rank: 0, cause: "node0 had no room to write",
@@ -265,5 +269,20 @@ func TestAnAnswerThatWasLongOnItsWayMovesNoEnd(t *testing.T) {
 	w.status(1, job.Status{Kind: job.RankEnded, Rank: 1, Code: 1, Uptime: 50*time.Hour + time.Second})
 	if first, _ := firstFailure(w.rankEnds()); first.rank != 1 {
 		t.Errorf("rank %d is the first", first.rank)
+	}
+}
+
+// That the disk was full when a rank failed is told by its node: a look from here may come
+// late, or never.
+func TestAFullDiskIsToldByTheNodeThatHadIt(t *testing.T) {
+	w := watchOf(t, 1)
+	for _, s := range []job.Status{
+		{Kind: job.Started, Rank: -1}, {Kind: job.RankStarted, PID: 7}, {Kind: job.RankFree, Code: 4096},
+		{Kind: job.RankEnded, Code: 1}, {Kind: job.Ended, Rank: -1, Code: 1},
+	} {
+		w.status(0, s)
+	}
+	if v := judge(w.nodes, w.rankEnds()); v.Verdict != event.DiskFull || v.Rank != 0 || !strings.Contains(v.Cause, "the disk of node0 is full: 4.1 kB were free") {
+		t.Errorf("the verdict is %+v", v)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dlwb/dlwb/remote/agent/logs"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 )
@@ -61,6 +63,7 @@ func (k *rank) ended(e runs.Exit, at string) error {
 	k.printed.Drained()
 	if e.Code != 0 {
 		k.sayStarved(e)
+		k.sayRoom()
 	}
 	err := k.run.EndOf(runs.RankExit(k.number), e, k.start, at)
 	if err != nil {
@@ -75,6 +78,24 @@ func (k *rank) ended(e runs.Exit, at string) error {
 	}
 	_ = k.run.SayOf(at, "rank %s %s %s", k.number, what, e)
 	return nil
+}
+
+// cramped is how little room is worth a word.
+const cramped = 1 << 20
+
+// sayRoom says in status how little room there was for what the rank writes when it
+// ended: who looks later may come when there is some again, or not at all.
+func (k *rank) sayRoom() {
+	least := int64(cramped)
+	for _, dir := range []string{k.run.Dir, k.run.Line("dir")} {
+		var st unix.Statfs_t
+		if dir != "" && unix.Statfs(dir, &st) == nil {
+			least = min(least, int64(st.Bavail)*int64(st.Bsize))
+		}
+	}
+	if least < cramped {
+		_ = k.run.Say("rank %s free %d", k.number, least)
+	}
 }
 
 // sayStarved says in status when the kernel has ended a process of the rank for
