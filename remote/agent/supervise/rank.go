@@ -60,10 +60,13 @@ func (k *rank) started(pid int) {
 // the log. at is when the end was seen: how long those words take says nothing of who
 // was the first to fail.
 func (k *rank) ended(e runs.Exit, at string) error {
+	free := k.room()
 	k.printed.Drained()
 	if e.Code != 0 {
 		k.sayStarved(e)
-		k.sayRoom()
+		if free < cramped {
+			_ = k.run.Say("rank %s free %d", k.number, free)
+		}
 	}
 	err := k.run.EndOf(runs.RankExit(k.number), e, k.start, at)
 	if err != nil {
@@ -83,9 +86,9 @@ func (k *rank) ended(e runs.Exit, at string) error {
 // cramped is how little room is worth a word.
 const cramped = 1 << 20
 
-// sayRoom says in status how little room there was for what the rank writes when it
-// ended: who looks later may come when there is some again, or not at all.
-func (k *rank) sayRoom() {
+// room is how much there is now for what the rank writes, as far as it is little: who
+// looks later may come when there is some again, or not at all.
+func (k *rank) room() int64 {
 	least := int64(cramped)
 	for _, dir := range []string{k.run.Dir, k.run.Line("dir")} {
 		var st unix.Statfs_t
@@ -93,9 +96,7 @@ func (k *rank) sayRoom() {
 			least = min(least, int64(st.Bavail)*int64(st.Bsize))
 		}
 	}
-	if least < cramped {
-		_ = k.run.Say("rank %s free %d", k.number, least)
-	}
+	return least
 }
 
 // sayStarved says in status when the kernel has ended a process of the rank for
