@@ -182,8 +182,11 @@ func (w *watcher) close(lost *LostRunError) error {
 	if exit == nil {
 		return lost
 	}
+	// One that was killed, or told to end, says nothing where a stop may be among what is
+	// missing; and so is recorded what nobody has seen.
+	byOthers := []int{128 + 9, 128 + 15}
 	for _, rank := range slices.Sorted(maps.Keys(lost.State.Ranks)) {
-		if e := lost.State.Ranks[rank]; !w.told[rank] {
+		if e := lost.State.Ranks[rank]; !w.told[rank] && !slices.Contains(byOthers, e.Code) {
 			if err := w.tell(Status{Time: e.End, Uptime: e.EndUp, Kind: RankEnded, Rank: rank, Code: e.Code, Signal: e.Signal}); err != nil {
 				return err
 			}
