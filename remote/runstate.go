@@ -20,10 +20,17 @@ const (
 	// RankFailed: the rank ended with Code and Signal, and its launcher may start it
 	// again. Where it does not, a RankEnded of the same follows, maybe much later.
 	RankFailed = "rank-failed"
-	Left       = "left"     // Why names what the ranks, which ended well, left running: it was ended
-	PeerTold   = "peer"     // Why says which peer, and whether it was reached
-	Stopping   = "stopping" // we end the run; Why
-	Ended      = "ended"    // nothing of the run is alive; Code
+	// RankTold: its launcher told the rank to end, by Signal.
+	RankTold = "rank-told"
+	// RankFree: when the rank failed, Code bytes were free for what it writes, which is little.
+	RankFree = "rank-free"
+	// RankGone: the rank had ended when its run was told to stop; how is told apart,
+	// before this or behind it.
+	RankGone = "rank-gone"
+	Left     = "left"     // Why names what the ranks, which ended well, left running: it was ended
+	PeerTold = "peer"     // Why says which peer, and whether it was reached
+	Stopping = "stopping" // we end the run; Why
+	Ended    = "ended"    // nothing of the run is alive; Code
 	// RankStarved: the kernel says that it ended Code processes of the rank's
 	// memory group, while the rank ran, for lack of memory.
 	RankStarved = "rank-starved"
@@ -68,8 +75,11 @@ func ParseStatus(line string) (s Status, ok bool) {
 		s.Why = strings.Join(args, " ")
 	case (what == Started || what == RankStarted) && len(args) == 1:
 		s.PID, err = strconv.Atoi(args[0])
-	case (what == Ended || what == RankStarved) && len(args) == 1:
+	case (what == Ended || what == RankStarved || what == RankFree) && len(args) == 1:
 		s.Code, err = strconv.Atoi(args[0])
+	case what == RankGone && len(args) == 0:
+	case what == RankTold && len(args) == 1:
+		s.Signal = args[0]
 	case (what == RankEnded || what == RankFailed) && len(args) == 2:
 		s.Code, err = strconv.Atoi(args[0])
 		s.Signal = strings.TrimPrefix(args[1], "-")
@@ -107,8 +117,9 @@ type Exit struct {
 	Code       int
 	Signal     string // empty when it exited by itself
 	Start, End time.Time
-	// Took is how long it was, by the node's uptime; 0 where it can't tell.
-	Took time.Duration
+	// Took is how long it was, by the node's uptime, and EndUp the uptime when it
+	// ended; 0 where it can't tell.
+	Took, EndUp time.Duration
 }
 
 // RunState is what one look at a run on a node has shown.
@@ -223,6 +234,7 @@ func parseExit(text string) (Exit, bool) {
 	var from, to time.Duration
 	e.Start, from, err = parseStamp(start)
 	e.End, to, endErr = parseStamp(end)
+	e.EndUp = to
 	if from > 0 && to > from {
 		e.Took = to - from
 	}

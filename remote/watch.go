@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +51,7 @@ func (n *Node) WatchRunAndLook(ctx context.Context, runID string, from int64,
 		return n.wrap("watch run "+runID, err)
 	}
 	w := &watcher{n: n, runID: runID, off: from, sink: sink, looked: looked, lookEvery: lookEvery}
+	w.read.Store(from)
 	return w.watch(ctx)
 }
 
@@ -59,7 +63,9 @@ type watcher struct {
 	runID     string
 	off       int64 // behind the last whole line
 	part      []byte
-	torn      bool // the line that comes is longer than any of ours
+	torn      bool         // the line that comes is longer than any of ours
+	read      atomic.Int64 // how much of the file has come
+	told      map[int]bool // ranks whose end it told
 	sink      func(off int64, s Status) error
 	looked    func(RunState)
 	lookEvery time.Duration
@@ -90,6 +96,7 @@ func (w *watcher) watch(ctx context.Context) error {
 
 // take cuts what was appended into lines.
 func (w *watcher) take(_ int64, p []byte) error {
+	defer w.read.Add(int64(len(p)))
 	w.part = append(w.part, p...)
 	for {
 		end := bytes.IndexByte(w.part, '\n')
@@ -108,7 +115,7 @@ func (w *watcher) take(_ int64, p []byte) error {
 		if !ok || !whole {
 			continue
 		}
-		if err := w.sink(w.off, status); err != nil {
+		if err := w.tell(status); err != nil {
 			return err
 		}
 		if status.Kind == Ended {
@@ -117,8 +124,25 @@ func (w *watcher) take(_ int64, p []byte) error {
 	}
 }
 
+func (w *watcher) tell(s Status) error {
+	if s.Kind == RankEnded {
+		if w.told == nil {
+			w.told = map[int]bool{}
+		}
+		w.told[s.Rank] = true
+	}
+	return w.sink(w.off, s)
+}
+
+// over reports whether a look that shows the run as over, as the one before did, ends the
+// watch. A line that is on its way may come late, where the machine or the way is busy:
+// all that the file then had must have come.
+func (w *watcher) over(state RunState, before string) bool {
+	return (state.State == RunEnded || state.State == RunUnknown) && state.State == before && w.read.Load() >= state.Offset
+}
+
 // lookOn looks at the run now and then. Two looks in a row must agree before
-// the watch is ended: the line may be on its way.
+// the watch is ended: the line may be about to be written.
 func (w *watcher) lookOn(ctx context.Context, end context.CancelCauseFunc) {
 	before := ""
 	for first := true; ; first = false {
@@ -143,7 +167,7 @@ func (w *watcher) lookOn(ctx context.Context, end context.CancelCauseFunc) {
 		if w.looked != nil {
 			w.looked(state)
 		}
-		if over := state.State == RunEnded || state.State == RunUnknown; over && state.State == before {
+		if w.over(state, before) {
 			end(&LostRunError{w.n.target.Name, w.runID, state})
 			return
 		}
@@ -157,6 +181,16 @@ func (w *watcher) close(lost *LostRunError) error {
 	exit := lost.State.Exit
 	if exit == nil {
 		return lost
+	}
+	// One that was killed, or told to end, says nothing where a stop may be among what is
+	// missing; and so is recorded what nobody has seen.
+	byOthers := []int{128 + 9, 128 + 15}
+	for _, rank := range slices.Sorted(maps.Keys(lost.State.Ranks)) {
+		if e := lost.State.Ranks[rank]; !w.told[rank] && !slices.Contains(byOthers, e.Code) {
+			if err := w.tell(Status{Time: e.End, Uptime: e.EndUp, Kind: RankEnded, Rank: rank, Code: e.Code, Signal: e.Signal}); err != nil {
+				return err
+			}
+		}
 	}
 	return w.sink(w.off, Status{Time: exit.End, Kind: Ended, Rank: -1, Code: exit.Code, Signal: exit.Signal})
 }

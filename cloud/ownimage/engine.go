@@ -25,38 +25,44 @@ type engine struct {
 	path string
 }
 
-// askLimit bounds a question to an engine whether it answers.
-const askLimit = 8 * time.Second
+// How long a question to an engine whether it answers may take: what only looks has not
+// long, and does not take one that is slow, as any is on a busy machine, for one that is
+// not there.
+const (
+	askLimit  = time.Minute
+	lookLimit = 8 * time.Second
+)
 
 // answering is the first of docker and podman that answers here. One that is there and
 // does not is told.
-func answering(ctx context.Context) (engine, error) {
+func answering(ctx context.Context, limit time.Duration) (engine, error) {
 	var mute []string
+	late := false
 	for _, name := range []string{docker, podman} {
 		at, err := exec.LookPath(name)
 		if err != nil {
 			continue
 		}
 		e := engine{name, at}
-		said, err := e.ask(ctx, "version", "--format", "{{.Client.Version}}")
+		said, err := e.ask(ctx, limit, "version", "--format", "{{.Client.Version}}")
 		if err == nil {
-			said, err = e.ask(ctx, "info")
+			said, err = e.ask(ctx, limit, "info")
 		}
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return engine{}, ctx.Err()
 		}
 		if err != nil {
-			mute = append(mute, name+": "+said)
+			mute, late = append(mute, name+": "+said), late || errors.Is(err, context.DeadlineExceeded)
 			continue
 		}
 		// What is called docker may be podman.
-		if said, _ := e.ask(ctx, "--version"); strings.Contains(strings.ToLower(said), podman) {
+		if said, _ := e.ask(ctx, limit, "--version"); strings.Contains(strings.ToLower(said), podman) {
 			e.name = podman
 		}
 		return e, nil
 	}
 	if len(mute) > 0 {
-		return engine{}, &Error{Why: "neither docker nor podman answers on this machine: " + strings.Join(mute, "; "),
+		return engine{}, &Error{Why: "neither docker nor podman answers on this machine: " + strings.Join(mute, "; "), late: late,
 			Next: "start its service, or let your user use it (sudo usermod -aG docker USER, then a new login)"}
 	}
 	return engine{}, &Error{Why: "the image of a Dockerfile is built here, and there is neither docker nor podman on this machine",
@@ -64,8 +70,8 @@ func answering(ctx context.Context) (engine, error) {
 }
 
 // ask gives the last line of what an engine says.
-func (e engine) ask(ctx context.Context, args ...string) (string, error) {
-	out, errs, err := waits.Output(ctx, waits.Wait{On: e.name, What: "to answer", Limit: askLimit}, nil, e.path, args...)
+func (e engine) ask(ctx context.Context, limit time.Duration, args ...string) (string, error) {
+	out, errs, err := waits.Output(ctx, waits.Wait{On: e.name, What: "to answer", Limit: limit}, nil, e.path, args...)
 	text := strings.TrimSpace(string(out))
 	if err != nil {
 		if text = strings.TrimSpace(string(errs)); text == "" {

@@ -108,7 +108,7 @@ func Make(ctx context.Context, api *awsapi.API, region string, o Order, code clo
 		return b, nil
 	}
 	enter(cloud.StepBuild, fmt.Sprintf("%s with %s for %s, to %s", o.Dockerfile, units.Count(len(from.files), "file"), Platform, b.Address))
-	e, err := answering(ctx)
+	e, err := answering(ctx, askLimit)
 	if err != nil {
 		return Built{}, err
 	}
@@ -153,7 +153,7 @@ func Check(ctx context.Context, api *awsapi.API, region string, o Order, files f
 	if b.Digest != "" {
 		return b, cloud.Passed(what, "unchanged: "+b.Address+":"+b.Tag+" is of this "+o.Dockerfile)
 	}
-	e, err := answering(ctx)
+	e, err := answering(ctx, lookLimit)
 	if err != nil {
 		return b, cloud.FromError(what, err, "")
 	}
@@ -166,7 +166,11 @@ type Error struct {
 	// Command is what failed, and Lines are its last lines; empty: nothing was run.
 	Command string
 	Lines   []string
+	late    bool
 }
+
+// Doubtful reports whether that is only what was not answered in time.
+func (e *Error) Doubtful() bool { return e.late }
 
 func (e *Error) Error() string { return e.Why }
 

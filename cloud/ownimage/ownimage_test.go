@@ -22,6 +22,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/fakeecr"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 const region = "us-west-2"
@@ -536,5 +537,18 @@ func TestOutputWithoutAnEndIsBounded(t *testing.T) {
 	}
 	if len(w.last) != mostLines {
 		t.Errorf("%d lines are kept", len(w.last))
+	}
+}
+
+// An engine that is slow is not known to be missing: a plan does not fail for it.
+func TestAnEngineThatDoesNotAnswerInTimeIsNotSaidToBeMissing(t *testing.T) {
+	dir := t.TempDir()
+	if err := testprogram.Write(filepath.Join(dir, "docker"), []byte("#!/bin/sh\nexec /bin/sleep 600\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	_, err := answering(t.Context(), 50*time.Millisecond)
+	if f := cloud.FromError("image", err, ""); err == nil || f.Result() != cloud.NotChecked || !strings.Contains(f.Text, "no answer within") || !strings.Contains(f.Next, "start its service") {
+		t.Errorf("%v: %+v", err, f)
 	}
 }

@@ -44,7 +44,7 @@ func (s *story) take(status job.Status) error {
 		s.held, s.begun, s.waiting = nil, true, false // what an earlier life came to is no end
 		s.lives++
 		return s.sink(status)
-	case job.RankStarted, job.RankStarved, job.RankFailed, job.Left:
+	case job.RankStarted, job.RankStarved, job.RankFailed, job.RankTold, job.RankFree, job.RankGone, job.Left:
 		return s.sink(status)
 	case job.Stopping, job.RankEnded, job.Ended:
 		if status.Kind == job.RankEnded && status.Code == 0 && len(s.held) == 0 {

@@ -78,9 +78,15 @@ const (
 	// again. Where it does not, a RankEnded of the same follows, maybe much later.
 	RankFailed  Kind = "rank-failed"
 	RankStarved Kind = "rank-starved" // the kernel ended Code processes of the rank for lack of memory
-	Left        Kind = "left"         // Why names what the ranks, which ended well, left running: it was ended
-	Stopping    Kind = "stopping"     // the run is ended here; Why
-	Ended       Kind = "ended"        // nothing of the run is alive; Code
+	RankTold    Kind = "rank-told"    // what had started the rank told it to end, by Signal
+	// RankFree: when the rank failed, Code bytes were free for what it writes, which is little.
+	RankFree Kind = "rank-free"
+	// RankGone: the rank had ended when the run was told to stop here; how is told apart,
+	// before this or behind it.
+	RankGone Kind = "rank-gone"
+	Left     Kind = "left"     // Why names what the ranks, which ended well, left running: it was ended
+	Stopping Kind = "stopping" // the run is ended here; Why
+	Ended    Kind = "ended"    // nothing of the run is alive; Code
 	// Waiting: what had begun here was ended and is in the queue again; Why. What
 	// comes next is a Started.
 	Waiting Kind = "waiting"

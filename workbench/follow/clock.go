@@ -29,14 +29,20 @@ const (
 	clockWrong = 2 * time.Minute
 )
 
+// heard takes in that a node told its uptime. Of all that came the one counts that was
+// the least on its way: on a machine that has much to do an answer may take seconds.
+func (c *nodeClock) heard(up time.Duration, now time.Time) {
+	if up > 0 && (c.seen.IsZero() || now.Add(-up).Before(c.seen.Add(-c.up))) {
+		c.up, c.seen = up, now
+	}
+}
+
 // looked takes in what a look at the run on a node has shown.
 func (t *Watch) looked(node int, s job.State) {
 	t.mu.Lock()
 	t.heard[node] = time.Now()
 	n, c := &t.nodes[node], &t.clocks[node]
-	if s.Uptime > 0 {
-		c.up, c.seen = s.Uptime, time.Now()
-	}
+	c.heard(s.Uptime, time.Now())
 	n.rebooted = n.rebooted || s.Rebooted
 	n.full, n.fullAt, n.noRoom = s.Full, s.FullAt, ""
 	if !s.Clock.IsZero() && s.Free < fullBelow {
@@ -114,9 +120,11 @@ func (t *Watch) rankEnds() []rankEnd {
 	if !even {
 		return ends
 	}
+	now := time.Now() // what is set of the clock here is the same for all
 	for i, e := range ends {
 		c := t.clocks[e.node]
-		ends[i].at = c.seen.Add(e.up - c.up).Unix()
+		at := now.Add(c.seen.Sub(now) + e.up - c.up)
+		ends[i].at, ends[i].part = at.Unix(), time.Duration(at.Nanosecond())
 	}
 	return ends
 }

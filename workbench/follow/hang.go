@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -47,11 +48,12 @@ func activityOf(state, wchan string) activity {
 	return waiting
 }
 
-// silence is how long a rank has printed nothing, and what it does now.
+// silence is how long a rank has printed nothing, how long ago it had printed before
+// that, and what it does now.
 type silence struct {
-	rank, node int
-	since      time.Duration
-	does       activity
+	rank, node    int
+	since, before time.Duration
+	does          activity
 }
 
 func (s silence) String() string { return fmt.Sprintf("rank %d on node%d", s.rank, s.node) }
@@ -60,17 +62,25 @@ func (s silence) String() string { return fmt.Sprintf("rank %d on node%d", s.ran
 // when one hangs, those that wait for it in a collective stop at that moment.
 const together = time.Second
 
-// hungReason names the rank that hangs, of those still running: the one that
-// was silent clearly before the others, else the one whose process does what a
+// wentOn reports whether all others went on without a rank: each printed, and then once
+// more, when that had been silent for a while. What was printed once may be the last
+// word of the one that hangs, which came late, to those that waited for it already. late
+// is how late news of them may be.
+func wentOn(without silence, others []silence, late time.Duration) bool {
+	return !slices.ContainsFunc(others, func(s silence) bool { return without.since-s.before < together+late })
+}
+
+// hungReason names the rank that hangs, of those still running: the one without
+// which the others clearly went on, else the one whose process does what a
 // hanging one does. Where none stands out it names none: a wrong rank costs
 // more of a person's time than no rank.
-func hungReason(limit time.Duration, ranks []silence) string {
+func hungReason(limit time.Duration, ranks []silence, late time.Duration) string {
 	if len(ranks) == 0 {
 		return reasonHung + fmt.Sprintf("no rank has printed anything for %s", units.Duration(limit))
 	}
 	sort.SliceStable(ranks, func(i, j int) bool { return ranks[i].since > ranks[j].since })
 	worst := ranks[0]
-	if len(ranks) == 1 || worst.since-ranks[1].since >= together {
+	if wentOn(worst, ranks[1:], late) {
 		return reasonHung + fmt.Sprintf("%s has printed nothing for %s, and no other rank for %s; it %s",
 			worst, units.Clock(worst.since), units.Duration(limit), activityText[worst.does])
 	}
@@ -89,8 +99,9 @@ const glanceLimit = 15 * time.Second
 
 // look finds out what each silent rank does now, on all nodes at once. What
 // can't be found out, as on a node without /proc, counts as waiting: it puts
-// nobody under suspicion.
-func (t *Watch) look(ctx context.Context, ranks []silence) {
+// nobody under suspicion. It took a while, and so long news of them may be on their way.
+func (t *Watch) look(ctx context.Context, ranks []silence) (took time.Duration) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, glanceLimit)
 	defer cancel()
 	t.mu.Lock()
@@ -121,4 +132,5 @@ func (t *Watch) look(ctx context.Context, ranks []silence) {
 		})
 	}
 	all.Wait()
+	return time.Since(began)
 }

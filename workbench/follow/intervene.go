@@ -35,8 +35,8 @@ func (t *Watch) intervene(ctx context.Context) {
 	// stored and told.
 	t.group.Go(func() error {
 		if silent != nil {
-			t.look(ctx, silent)
-			why = hungReason(t.stallLimit(), silent)
+			late := t.look(ctx, silent)
+			why = hungReason(t.stallLimit(), silent, late)
 		}
 		err := Stop(ctx, t.run.Replicas, t.Lost(), t.run.ID, why, t.run.Grace)
 		slog.Debug("stopped the ranks", "run", t.run.ID, "why", why, "error", err)
@@ -207,7 +207,7 @@ func (t *Watch) silent() []silence {
 			return nil
 		}
 		if _, ended := t.ends[r.Rank]; !ended {
-			running = append(running, silence{rank: r.Rank, node: r.Node, since: quiet, does: waiting})
+			running = append(running, silence{rank: r.Rank, node: r.Node, since: quiet, before: time.Since(t.before[r.Rank]), does: waiting})
 		}
 	}
 	return running

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -17,6 +18,33 @@ const stoppingMost = 100
 // says of others.
 func (t *Watch) has(node, rank int) bool {
 	return slices.ContainsFunc(t.run.Ranks, func(r event.RankInfo) bool { return r.Rank == rank && r.Node == node })
+}
+
+// marks are what a node says of a rank that explains how it ends.
+type marks struct {
+	told bool   // its launcher has told it to end
+	gone bool   // it had ended when its node was told to stop
+	room string // how little there was when it ended; empty: enough
+}
+
+// mark takes in what explains how a rank ends, before or behind that. The caller holds the
+// lock.
+func (t *Watch) mark(s job.Status) {
+	m := t.marks[s.Rank]
+	switch {
+	case s.Kind == job.RankTold:
+		m.told = true
+	case s.Kind == job.RankFree && s.Code < fullBelow:
+		m.room = units.Bytes(int64(s.Code)) + " were free when it ended"
+	case s.Kind == job.RankGone:
+		m.gone = true
+		if e, known := t.ends[s.Rank]; known && e.byUs {
+			e.byUs = false
+			t.ends[s.Rank] = e
+			t.sawFailure(e)
+		}
+	}
+	t.marks[s.Rank] = m
 }
 
 // status takes in one line of a node's status file.
@@ -39,11 +67,14 @@ func (t *Watch) status(node int, s job.Status) {
 		}
 	case job.RankStarted:
 		t.pids[s.Rank] = s.PID
+		delete(t.marks, s.Rank)
 		if e, ok := t.fell[s.Rank]; ok && after(s, e) {
 			delete(t.fell, s.Rank)
 		}
 	case job.RankStarved:
 		t.starved[s.Rank] += s.Code
+	case job.RankTold, job.RankFree, job.RankGone:
+		t.mark(s)
 	case job.RankFailed:
 		if e, ok := t.fell[s.Rank]; !ok || after(s, e) { // else it is told again
 			t.fell[s.Rank] = t.endOf(node, s)
@@ -52,10 +83,7 @@ func (t *Watch) status(node int, s job.Status) {
 		if _, known := t.ends[s.Rank]; known {
 			return
 		}
-		e := t.final(t.endOf(node, s))
-		if e.code != 0 && !e.byUs && t.failed.IsZero() {
-			t.failed, t.broken = time.Now(), time.Now()
-		}
+		t.sawFailure(t.final(t.endOf(node, s)))
 	case job.Left:
 		if !n.left { // once: a node is not believed any number of them
 			n.left = true
@@ -65,6 +93,9 @@ func (t *Watch) status(node int, s job.Status) {
 	case job.Stopping:
 		if len(n.stopping) < stoppingMost {
 			n.stopping = append(n.stopping, s.Why)
+		}
+		if len(n.stopping) == 1 {
+			n.stopped = s.Uptime
 		}
 	case job.Ended:
 		n.ended, n.code, n.to = true, s.Code, s.Uptime
@@ -84,11 +115,21 @@ func (t *Watch) status(node int, s job.Status) {
 	}
 }
 
-// endOf is the end of a rank that a node tells now.
+// sawFailure takes in that a rank may have failed by itself. The caller holds the lock.
+func (t *Watch) sawFailure(e rankEnd) {
+	if e.code != 0 && !e.byUs && t.failed.IsZero() {
+		t.failed, t.broken = time.Now(), time.Now()
+	}
+}
+
+// endOf is the end of a rank that a node tells now. It may tell it behind a stop that
+// came later: the moments say so, or that the stop did not reach the rank any more.
 func (t *Watch) endOf(node int, s job.Status) rankEnd {
 	t.order++
+	n, m := t.nodes[node], t.marks[s.Rank]
+	before := m.gone || s.Uptime > 0 && s.Uptime < n.stopped
 	return rankEnd{rank: s.Rank, node: node, code: s.Code, signal: s.Signal, at: s.Time.Unix(), up: s.Uptime,
-		starved: t.starved[s.Rank], byUs: len(t.nodes[node].stopping) > 0, order: t.order}
+		starved: t.starved[s.Rank], byUs: len(n.stopping) > 0 && !before, told: m.told, room: m.room, order: t.order}
 }
 
 // final takes in how a rank ended. An end of which its launcher had not yet made one

@@ -17,7 +17,7 @@ const storedPiece = 256 << 10
 // came notes that a log has grown.
 func (t *Watch) came(rank int) {
 	t.mu.Lock()
-	t.printed[rank] = time.Now()
+	t.before[rank], t.printed[rank] = t.printed[rank], time.Now()
 	t.mu.Unlock()
 	t.owner.Changed()
 	if rank == t.chartRank() {

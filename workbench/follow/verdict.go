@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -17,9 +18,12 @@ type rankEnd struct {
 	code       int
 	signal     string
 	at         int64         // Unix seconds of that node's clock
+	part       time.Duration // of a second behind that, where it is known
 	up         time.Duration // of that node when the rank ended; 0: it can't tell
 	starved    int           // processes of it that the kernel ended for lack of memory
 	byUs       bool          // after its node had begun to stop the run
+	told       bool          // after its launcher had told it to end
+	room       string        // how little there was then for what it writes; empty: enough
 	order      int           // in which it was seen here
 }
 
@@ -31,8 +35,9 @@ type nodeEnd struct {
 	begun    bool // it has told something of the run
 	lives    int  // how often the run was begun there, which is once but for a queue that puts it back
 	born     time.Time
-	stopping []string // why the node stopped the run, in order
-	left     bool     // it has said what its ranks left running
+	stopping []string      // why the node stopped the run, in order
+	stopped  time.Duration // the node's uptime when it began to; 0: not known
+	left     bool          // it has said what its ranks left running
 	ended    bool
 	code     int
 	lost     bool          // the node itself is gone
@@ -178,6 +183,7 @@ func withoutRoom(v event.RunEnded, e rankEnd, nodes []nodeEnd) event.RunEnded {
 		return v
 	}
 	n := nodes[e.node]
+	n.noRoom = cmp.Or(n.noRoom, e.room)
 	then := n.full != "" && e.up > 0 && (e.up-n.fullAt).Abs() <= fullNear
 	v.Cause += roomOf(e.node, n)
 	if v.Verdict == event.ExitedBad && (then || n.noRoom != "") {
@@ -256,10 +262,11 @@ func judgeService(nodes []nodeEnd) (event.RunEnded, bool) {
 	return event.RunEnded{}, false
 }
 
-// firstFailure is the rank that failed first by itself. Clocks tell seconds
-// and those of nodes differ a little, so within two seconds the nature of the
-// failure decides: a signal or a code of the script's own is a cause, exit
-// code 1 and SIGABRT are also what a rank gets when its peer went away.
+// firstFailure is the rank that failed first by itself. Clocks tell seconds,
+// those of nodes differ a little, and a machine that has much to do sees an end
+// late, so for a while the nature of the failure decides: a signal or a code of
+// the script's own is a cause, exit code 1 and SIGABRT are also what a rank gets
+// when its peer went away. What a launcher had told to end is none at all.
 func firstFailure(ends []rankEnd) (rankEnd, bool) {
 	var failed []rankEnd
 	for _, e := range ends {
@@ -279,17 +286,27 @@ func firstFailure(ends []rankEnd) (rankEnd, bool) {
 		if wa, wb := weight(a, earliest), weight(b, earliest); wa != wb {
 			return wa < wb
 		}
-		if a.at != b.at {
-			return a.at < b.at
-		}
-		return a.order < b.order
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.part, b.part), cmp.Compare(a.order, b.order)) < 0
 	})
 	return failed[0], true
 }
 
+// How many seconds behind the first failure one may be told that was its cause. An
+// agent tells what it has ended itself and what a launcher has told to end: what is left
+// ended by itself, however late that was seen. A service tells none of that, and ends
+// the peers of what failed after a grace.
+const (
+	causeByAgent   = 30
+	causeByService = 2
+)
+
 func weight(e rankEnd, earliest int64) int {
+	most := int64(causeByService)
+	if e.up > 0 {
+		most = causeByAgent
+	}
 	switch {
-	case e.at > earliest+2:
+	case e.at > earliest+most || e.told && e.starved == 0:
 		return 2
 	case e.code == 1 || slices.Contains([]int{128 + 6, 128 + 15}, e.code): // ABRT, TERM, also of a shell's command
 		return 1

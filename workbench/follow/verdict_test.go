@@ -42,6 +42,26 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 200}},
 			verdict: event.ExitedBad, code: 1, rank: 0, cause: "rank 0",
 		}, {
+			name: "a cause that a busy machine saw late", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: time.Hour}, {rank: 1, node: 1, code: 3, at: 109, up: time.Hour + 9*time.Second}},
+			verdict: event.ExitedBad, code: 3, rank: 1, cause: "rank 1 on node1 exited with code 3",
+		}, {
+			name: "much later is no cause by the word of an agent either", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: time.Hour}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 200, up: time.Hour}},
+			verdict: event.ExitedBad, code: 1, rank: 0, cause: "rank 0",
+		}, {
+			name: "what its launcher had told to end is no cause", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 137, signal: "KILL", at: 100, told: true}, {rank: 1, code: 1, at: 100, order: 1}},
+			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
+		}, {
+			name: "but for lack of memory", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 137, signal: "KILL", at: 100, starved: 1, told: true}, {rank: 1, code: 1, at: 100, order: 1}},
+			verdict: event.OutOfMemory, code: 137, rank: 0, cause: "rank 0",
+		}, {
+			name: "two Python errors within a second", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, part: 700 * time.Millisecond}, {rank: 1, node: 1, code: 1, at: 100, part: 200 * time.Millisecond, order: 1}},
+			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
+		}, {
 			name: "two Python errors: the earlier", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 101}, {rank: 1, node: 1, code: 1, at: 100}},
 			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
@@ -50,7 +70,7 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1, code: 143, signal: "TERM", byUs: true}},
 			verdict: event.Stopped, code: 130, rank: -1, cause: "stopped by request",
 		}, {
-			name: "hung", nodes: []nodeEnd{done(hungReason(time.Minute, []silence{{rank: 0, node: 0, since: 61 * time.Second}, {rank: 1, node: 1, since: 90 * time.Second}})), done()},
+			name: "hung", nodes: []nodeEnd{done(hungReason(time.Minute, []silence{{rank: 0, node: 0, since: 61 * time.Second}, {rank: 1, node: 1, since: 90 * time.Second}}, 0)), done()},
 			verdict: event.Hung, code: 124, rank: 1, cause: "rank 1 on node1 has printed nothing for 1m30s",
 		}, {
 			name: "the launcher itself failed", nodes: []nodeEnd{{ended: true, code: 2}, done()},
@@ -94,6 +114,10 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			name: "a rank that ends while its disk is full", nodes: []nodeEnd{{ended: true, code: 1, noRoom: "0 KiB are free"}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 1, at: 101}},
 			verdict: event.DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full",
+		}, {
+			name: "its node says that the disk was full when it ended, and nobody could look after that", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, room: "0 B were free when it ended"}, {rank: 1, node: 1, code: 1, at: 101}},
+			verdict: event.DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full: 0 B were free when it ended",
 		}, {
 			name: "the disk was full long before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: 2 * time.Hour}},
@@ -199,5 +223,66 @@ func TestARankThatMerelyNoticedALostNodeIsNotTheCause(t *testing.T) {
 		if got := judge(nodes, []rankEnd{c.end}); got.Verdict != c.verdict || got.Cause != c.says {
 			t.Errorf("%+v: %+v", c.end, got)
 		}
+	}
+}
+
+// On a busy machine the end of a rank is told behind a stop that came later. What is
+// known of their order counts, and not in which they were told.
+func TestAnEndThatIsToldBehindALaterStopIsNoWorkOfTheStop(t *testing.T) {
+	const up = time.Hour
+	stop := job.Status{Kind: job.Stopping, Rank: -1, Why: "rank 0 on node0 exited with code 1", Uptime: up + 5*time.Second}
+	end := func(after time.Duration) job.Status {
+		return job.Status{Kind: job.RankEnded, Rank: 1, Code: 3, Uptime: up + after}
+	}
+	gone := job.Status{Kind: job.RankGone, Rank: 1, Uptime: up + 5*time.Second}
+	for _, c := range []struct {
+		name string
+		told []job.Status
+		byUs bool
+	}{
+		{"it ended before the stop", []job.Status{stop, end(4 * time.Second)}, false},
+		{"the stop ended it", []job.Status{stop, end(6 * time.Second)}, true},
+		{"nobody had seen it yet when the stop came", []job.Status{stop, gone, end(6 * time.Second)}, false},
+		{"that is said last", []job.Status{stop, end(6 * time.Second), gone}, false},
+		{"nothing is known of moments", []job.Status{{Kind: job.Stopping, Rank: -1, Why: "x"}, {Kind: job.RankEnded, Rank: 1, Code: 3}}, true},
+		{"of an earlier life", []job.Status{gone, {Kind: job.RankStarted, Rank: 1, PID: 7}, stop, end(6 * time.Second)}, true},
+	} {
+		w := watchOf(t, 2)
+		for _, s := range c.told {
+			w.status(1, s)
+		}
+		if got := w.ends[1].byUs; got != c.byUs || w.failed.IsZero() != c.byUs {
+			t.Errorf("%s: ended by the stop: %v, want %v; a failure is known: %v", c.name, got, c.byUs, !w.failed.IsZero())
+		}
+	}
+}
+
+// Of the answers of a node the one counts that was the least on its way: the others say
+// too late how long it is up.
+func TestAnAnswerThatWasLongOnItsWayMovesNoEnd(t *testing.T) {
+	w := watchOf(t, 2)
+	now := time.Now()
+	w.clocks[0].heard(time.Hour, now)
+	w.clocks[1].heard(50*time.Hour, now)
+	w.clocks[1].heard(50*time.Hour+time.Second, now.Add(30*time.Second))
+	w.status(0, job.Status{Kind: job.RankEnded, Rank: 0, Code: 1, Uptime: time.Hour + 3*time.Second})
+	w.status(1, job.Status{Kind: job.RankEnded, Rank: 1, Code: 1, Uptime: 50*time.Hour + time.Second})
+	if first, _ := firstFailure(w.rankEnds()); first.rank != 1 {
+		t.Errorf("rank %d is the first", first.rank)
+	}
+}
+
+// That the disk was full when a rank failed is told by its node: a look from here may come
+// late, or never.
+func TestAFullDiskIsToldByTheNodeThatHadIt(t *testing.T) {
+	w := watchOf(t, 1)
+	for _, s := range []job.Status{
+		{Kind: job.Started, Rank: -1}, {Kind: job.RankStarted, PID: 7}, {Kind: job.RankFree, Code: 4096},
+		{Kind: job.RankEnded, Code: 1}, {Kind: job.Ended, Rank: -1, Code: 1},
+	} {
+		w.status(0, s)
+	}
+	if v := judge(w.nodes, w.rankEnds()); v.Verdict != event.DiskFull || v.Rank != 0 || !strings.Contains(v.Cause, "the disk of node0 is full: 4.1 kB were free") {
+		t.Errorf("the verdict is %+v", v)
 	}
 }

@@ -121,6 +121,8 @@ type Watch struct {
 	endSeen   map[int]time.Time // when the end of a rank became known here
 	told      map[int]bool      // ranks whose end was published
 	printed   map[int]time.Time // when a rank last printed
+	before    map[int]time.Time // and when before that
+	marks     map[int]marks     // what explains how a rank ends
 	pids      map[int]int       // of the ranks, on their nodes
 	starved   map[int]int       // processes of ranks that the kernel ended for lack of memory
 	clocks    []nodeClock       // of the nodes
@@ -191,7 +193,7 @@ func newWatch(run Run, owner Owner) *Watch {
 	t := &Watch{
 		run: run, owner: owner, nodes: make([]nodeEnd, len(run.Replicas)),
 		ends: map[int]rankEnd{}, fell: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
-		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
+		printed: map[int]time.Time{}, before: map[int]time.Time{}, marks: map[int]marks{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
 		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1), unread: make(chan struct{}, 1),
 	}

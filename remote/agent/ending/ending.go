@@ -5,6 +5,7 @@
 package ending
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -62,7 +63,7 @@ type Order struct {
 // leaves the line "stopping WHY" in status and the marker directory "stopping",
 // and writes the record of the run's end where its supervisor can't any more.
 func (o Order) End() (left int) {
-	s := &sweep{Order: o, told: map[proc.ID]bool{}, seen: map[int]bool{}}
+	s := &sweep{Order: o, told: map[proc.ID]bool{}, seen: map[int]bool{}, programs: o.Run.Programs()}
 	s.look()
 	s.begin()
 	if !s.untilGone(o.Grace, s.theWork, func() { s.term() }) {
@@ -103,6 +104,7 @@ type sweep struct {
 	told     map[proc.ID]bool
 	allTold  bool // by somebody else, who stops it too
 	seen     map[int]bool
+	programs map[int]string // of ranks that have not ended, as far as is on record
 }
 
 func (s *sweep) look() {
@@ -139,9 +141,9 @@ func (s *sweep) ours() []proc.Process {
 // begin: TERM, once per run: a second one would cut short what the first made a
 // program do, such as saving a checkpoint.
 func (s *sweep) begin() {
-	sweeping := s.Own && s.Why == ""
+	sweeping, first := s.Own && s.Why == "", false
 	if !sweeping && s.Run.Has("") && !s.Run.Ended() {
-		if os.Mkdir(s.Run.Path("stopping"), 0o700) == nil {
+		if first = os.Mkdir(s.Run.Path("stopping"), 0o700) == nil; first {
 			why := s.Why
 			if why == "" {
 				why = "without a reason given"
@@ -152,14 +154,41 @@ func (s *sweep) begin() {
 		}
 	}
 	s.term()
+	if first {
+		s.sayGone()
+	}
 }
 
-// term: to what has not got it yet, also when it was started meanwhile.
+// term: to what has not got it yet, also when it was started meanwhile. The programs of
+// ranks come first: a launcher that has got it ends them too.
 func (s *sweep) term() {
+	slices.SortStableFunc(s.work, func(a, b proc.Process) int {
+		return cmp.Compare(len(s.programs[b.PID]), len(s.programs[a.PID]))
+	})
 	for _, p := range s.work {
 		if !s.allTold && !s.told[p.ID()] {
 			s.told[p.ID()] = true
-			_ = p.Signal(syscall.SIGTERM)
+			if p.Signal(syscall.SIGTERM) == nil {
+				delete(s.programs, p.PID)
+			}
+		}
+	}
+}
+
+// sayGone says which ranks the stop did not reach any more: they have ended by themselves,
+// and whoever is to take note of that has not had the processor for it yet. Without a
+// word their ends would be told behind the stop, and pass for its work.
+func (s *sweep) sayGone() {
+	parents := map[int]bool{}
+	if sup, alive, _ := s.Run.Supervisor(); alive {
+		parents[sup.PID] = true
+	}
+	for _, w := range s.wrappers {
+		parents[w.PID] = true
+	}
+	for pid, number := range s.programs {
+		if proc.EndedChild(pid, parents) {
+			_ = s.Run.Say("rank %s gone", number)
 		}
 	}
 }

@@ -44,6 +44,13 @@ func Read(pid int) (p Process, ok bool) {
 	return p, ok && p.Alive()
 }
 
+// EndedChild reports whether a process has ended, and one of some parents has not taken
+// note of it yet.
+func EndedChild(pid int, parents map[int]bool) bool {
+	p, ok := read(pid, make([]byte, statMost))
+	return ok && p.State == 'Z' && parents[p.Parent]
+}
+
 // Name is the name of the program that a process runs, of at most 15 bytes; empty
 // when there is no such process.
 func Name(pid int) string {

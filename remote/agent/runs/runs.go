@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -126,12 +127,15 @@ func (r Run) Write(name string, text []byte) error {
 }
 
 // Say appends a line to the run's status file.
-func (r Run) Say(format string, args ...any) error {
+func (r Run) Say(format string, args ...any) error { return r.SayOf(Stamp(), format, args...) }
+
+// SayOf says what was at a moment before: who says it may have had no processor since.
+func (r Run) SayOf(at, format string, args ...any) error {
 	f, err := os.OpenFile(r.Path("status"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s %s\n", Stamp(), oneLine(fmt.Sprintf(format, args...)))
+	_, err = fmt.Fprintf(f, "%s %s\n", at, oneLine(fmt.Sprintf(format, args...)))
 	return errors.Join(err, f.Close())
 }
 
@@ -181,8 +185,11 @@ func (e Exit) Outcome() string {
 func (e Exit) String() string { return fmt.Sprintf("%d %s", e.Code, e.Signal) }
 
 // End writes an exit record. start is a Stamp.
-func (r Run) End(name string, e Exit, start string) error {
-	return r.Record(name, fmt.Sprintf("%s %s %s", e, start, Stamp()))
+func (r Run) End(name string, e Exit, start string) error { return r.EndOf(name, e, start, Stamp()) }
+
+// EndOf writes the record of an end that was seen at a moment before.
+func (r Run) EndOf(name string, e Exit, start, end string) error {
+	return r.Record(name, fmt.Sprintf("%s %s %s", e, start, end))
 }
 
 // RankExit is the name of a rank's exit record.
@@ -199,6 +206,16 @@ func Stamp() string {
 		stamp += "+" + whole + part
 	}
 	return stamp
+}
+
+// IsStamp reports whether a word is a Stamp.
+func IsStamp(word string) bool {
+	at, up, _ := strings.Cut(word, "+")
+	number := func(text string) bool {
+		_, err := strconv.ParseUint(text, 10, 63)
+		return err == nil
+	}
+	return number(at) && (up == "" || number(up))
 }
 
 // Settings is what those go by who look after a run.
@@ -298,6 +315,24 @@ func (r Run) Launched() bool { return r.Has("lock") }
 
 // Ended reports whether the end is on record.
 func (r Run) Ended() bool { return r.Has("exit") }
+
+// Programs are the processes of the ranks that have begun and of whose end nothing is on
+// record, with the ranks' numbers. In a container they have other numbers there.
+func (r Run) Programs() map[int]string {
+	text, _ := r.status()
+	programs := map[int]string{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 5 || f[1] != "rank" || f[3] != "started" && f[3] != "failed" && f[3] != "ended" {
+			continue
+		}
+		maps.DeleteFunc(programs, func(_ int, number string) bool { return number == f[2] })
+		if pid, err := strconv.Atoi(f[4]); err == nil && f[3] == "started" {
+			programs[pid] = f[2]
+		}
+	}
+	return programs
+}
 
 // CloseRanks writes the records of ranks whose end nobody has seen.
 func (r Run) CloseRanks(start string) {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dlwb/dlwb/remote/agent/proc"
+	"github.com/dlwb/dlwb/remote/agent/runs"
 )
 
 // children are all processes that this one has started or adopted. One place
@@ -28,17 +29,24 @@ import (
 // who holds it knows that no number of a child is given again.
 type children struct {
 	mu      sync.Mutex
-	ends    map[int]chan<- syscall.WaitStatus
+	ends    map[int]chan<- end
 	helpers map[int]bool // what we start for ourselves
 	none    bool         // there is no child, and with that no descendant
 	started chan struct{}
+}
+
+// end is how a process has ended, and when that was seen, as a stamp: those who record
+// it may come to that much later.
+type end struct {
+	syscall.WaitStatus
+	at string
 }
 
 // adopt makes this process the parent of whatever its descendants leave behind,
 // and waits for all of them from now on.
 func adopt() *children {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	c := &children{ends: map[int]chan<- syscall.WaitStatus{}, helpers: map[int]bool{}, none: true, started: make(chan struct{}, 1)}
+	c := &children{ends: map[int]chan<- end{}, helpers: map[int]bool{}, none: true, started: make(chan struct{}, 1)}
 	go func() {
 		for {
 			_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -62,8 +70,8 @@ func (c *children) bury() (none bool) {
 			c.none = errors.Is(err, syscall.ECHILD)
 			return c.none
 		}
-		if end := c.ends[pid]; end != nil {
-			end <- status
+		if told := c.ends[pid]; told != nil {
+			told <- end{status, runs.Stamp()}
 		}
 		delete(c.ends, pid)
 		delete(c.helpers, pid)
@@ -152,15 +160,15 @@ func (s *supervisor) tellLeft() {
 }
 
 // start starts a program, whose end comes over the channel.
-func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (int, <-chan syscall.WaitStatus, error) {
+func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (int, <-chan end, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
 	if err != nil {
 		return 0, nil, err
 	}
-	end := make(chan syscall.WaitStatus, 1)
-	c.ends[pid], c.none = end, false
+	ended := make(chan end, 1)
+	c.ends[pid], c.none = ended, false
 	if helper {
 		c.helpers[pid] = true
 	}
@@ -168,7 +176,7 @@ func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (in
 	case c.started <- struct{}{}:
 	default:
 	}
-	return pid, end, nil
+	return pid, ended, nil
 }
 
 func (c *children) isHelper(pid int) bool {

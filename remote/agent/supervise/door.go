@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,9 +21,10 @@ import (
 
 // A launcher starts its ranks through a wrapper, which talks to the supervisor
 // over a socket in the run's directory: it brings the pipe into which the rank
-// prints ("rank N"), says that the rank has started ("started PID") and how it
-// ended ("ended CODE SIGNAL"), and is answered once that is on the disk. A
-// connection that ends without that is the end of a wrapper.
+// prints ("rank N"), says that the rank has started ("started PID"), that its launcher
+// has told it to end ("told SIGNAL"), when it has ended ("at STAMP") and how
+// ("ended CODE SIGNAL"), and is answered once that is on the disk. A connection that
+// ends without that is the end of a wrapper.
 
 const doorName = "ranks.sock"
 
@@ -86,15 +88,18 @@ func (s *supervisor) attend(conn *net.UnixConn) {
 		return
 	}
 	_, _ = fmt.Fprintln(conn, "ok")
-	exit, err := s.wait(conn, k)
+	exit, at, err := s.wait(conn, k)
 	swept := s.isSwept(err != nil)
 	k.mayReturn = s.plan.Restarts && exit.Code != 0 && !swept
-	if err := k.ended(exit); err != nil {
+	if err != nil && !swept {
+		k.told("KILL")
+	}
+	if err := k.ended(exit, at); err != nil {
 		exit = runs.Exit{Code: codeFull, Signal: "-"}
 	}
 	// Before the answer: with that the launcher may end, and the run with it.
 	if k.mayReturn {
-		s.hold(number, exit)
+		s.hold(number, exit, at)
 	} else {
 		s.tell(event{who: "rank " + number, exit: exit, swept: swept})
 	}
@@ -119,14 +124,15 @@ func (s *supervisor) openDoorRank(number string, out *os.File) (*rank, error) {
 
 // wait follows a rank to its end. Where its wrapper is killed, its program is
 // ended too.
-func (s *supervisor) wait(conn *net.UnixConn, k *rank) (runs.Exit, error) {
+func (s *supervisor) wait(conn *net.UnixConn, k *rank) (exit runs.Exit, at string, err error) {
 	var program proc.Process
 	lines := words{bufio.NewScanner(conn)}
 	for {
 		line, err := lines.next()
 		if err != nil {
+			at = runs.Stamp()
 			_ = program.Signal(syscall.SIGKILL)
-			return runs.Killed, err
+			return runs.Killed, at, err
 		}
 		switch {
 		case len(line) == 2 && line[0] == "started":
@@ -136,9 +142,13 @@ func (s *supervisor) wait(conn *net.UnixConn, k *rank) (runs.Exit, error) {
 				program = p
 			}
 			s.began(k, pid)
+		case len(line) == 2 && line[0] == "told" && runs.Plain(line[1]):
+			k.told(line[1])
+		case len(line) == 2 && line[0] == "at" && runs.IsStamp(line[1]):
+			at = line[1]
 		case len(line) == 3 && line[0] == "ended":
 			code, err := strconv.Atoi(line[1])
-			return runs.Exit{Code: code, Signal: line[2]}, err
+			return runs.Exit{Code: code, Signal: line[2]}, cmp.Or(at, runs.Stamp()), err
 		}
 	}
 }

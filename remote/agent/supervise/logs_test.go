@@ -171,3 +171,20 @@ func TestALogThatMayNotGrowEndsNobody(t *testing.T) {
 		t.Error("the training did not go on")
 	}
 }
+
+// A rank that fails where there is no room left says so itself.
+func TestARankThatFailsOnAFullDiskSaysHowMuchWasFree(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a small disk can't be mounted: that needs root")
+	}
+	t.Parallel()
+	b := newBox(t)
+	must(t, os.MkdirAll(filepath.Join(b.Home, ".dlwb/runs"), 0o700))
+	if err := syscall.Mount("tmpfs", filepath.Join(b.Home, ".dlwb/runs"), "tmpfs", 0, "mode=0700,size=1m"); err != nil {
+		t.Skipf("a small disk can't be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(filepath.Join(b.Home, ".dlwb/runs"), syscall.MNT_DETACH) })
+	b.launch(ranks(`cat /dev/zero >"$DLWB_RUN_DIR/filler"; exit 3`))
+	b.ended()
+	b.wantOrder("rank 0 started", "rank 0 free 0", "rank 0 ended 3 -")
+}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dlwb/dlwb/remote/agent/logs"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 )
@@ -45,19 +47,28 @@ func openRank(r runs.Run, number string, log *logs.Log, from *os.File, g *cgroup
 	return k, nil
 }
 
+// told says that its launcher has told the rank to end, or has ended what looks after
+// it: how it ends then is no cause of anything.
+func (k *rank) told(signal string) { _ = k.run.Say("rank %s told %s", k.number, signal) }
+
 func (k *rank) started(pid int) {
 	k.pid = pid
 	_ = k.run.Say("rank %s started %d", k.number, pid)
 }
 
 // ended writes the record and the line in status, once the last words are in
-// the log.
-func (k *rank) ended(e runs.Exit) error {
+// the log. at is when the end was seen: how long those words take says nothing of who
+// was the first to fail.
+func (k *rank) ended(e runs.Exit, at string) error {
+	free := k.room()
 	k.printed.Drained()
 	if e.Code != 0 {
 		k.sayStarved(e)
+		if free < cramped {
+			_ = k.run.Say("rank %s free %d", k.number, free)
+		}
 	}
-	err := k.run.End(runs.RankExit(k.number), e, k.start)
+	err := k.run.EndOf(runs.RankExit(k.number), e, k.start, at)
 	if err != nil {
 		err = fmt.Errorf("dlwb: rank %s ended with code %d, but its record can't be written: %w: is the disk full?", k.number, e.Code, err)
 		_, _ = fmt.Fprintln(k.log, err)
@@ -68,8 +79,24 @@ func (k *rank) ended(e runs.Exit) error {
 	if k.mayReturn {
 		what = "failed"
 	}
-	_ = k.run.Say("rank %s %s %s", k.number, what, e)
+	_ = k.run.SayOf(at, "rank %s %s %s", k.number, what, e)
 	return nil
+}
+
+// cramped is how little room is worth a word.
+const cramped = 1 << 20
+
+// room is how much there is now for what the rank writes, as far as it is little: who
+// looks later may come when there is some again, or not at all.
+func (k *rank) room() int64 {
+	least := int64(cramped)
+	for _, dir := range []string{k.run.Dir, k.run.Line("dir")} {
+		var st unix.Statfs_t
+		if dir != "" && unix.Statfs(dir, &st) == nil {
+			least = min(least, int64(st.Bavail)*int64(st.Bsize))
+		}
+	}
+	return least
 }
 
 // sayStarved says in status when the kernel has ended a process of the rank for

@@ -77,7 +77,7 @@ func (s *supervisor) ask(argv, env []string, limit time.Duration) (said string, 
 		return "", 0, err
 	}
 	defer func() { _ = read.Close() }()
-	pid, end, err := s.fork(argv, env, write)
+	pid, ended, err := s.fork(argv, env, write)
 	_ = write.Close()
 	if err != nil {
 		return "", 0, err
@@ -85,8 +85,8 @@ func (s *supervisor) ask(argv, env []string, limit time.Duration) (said string, 
 	defer time.AfterFunc(limit, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) }).Stop()
 	_ = read.SetReadDeadline(time.Now().Add(limit + time.Second))
 	text, _ := io.ReadAll(io.LimitReader(read, outputMost))
-	status := <-end
-	return strings.TrimSpace(string(text[max(0, len(text)-saidMost):])), exitOf(status).Code, nil
+	e := <-ended
+	return strings.TrimSpace(string(text[max(0, len(text)-saidMost):])), exitOf(e.WaitStatus).Code, nil
 }
 
 // failing reports whether a process here has failed already.
@@ -100,13 +100,14 @@ func (s *supervisor) failing() bool {
 type heldEnd struct {
 	number string
 	exit   runs.Exit
+	at     string
 }
 
 // hold keeps such an end, behind those that came before.
-func (s *supervisor) hold(number string, exit runs.Exit) {
+func (s *supervisor) hold(number string, exit runs.Exit, at string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = append(s.held, heldEnd{number, exit})
+	s.held = append(s.held, heldEnd{number, exit, at})
 }
 
 // again: a rank whose end was held is started anew.
@@ -132,7 +133,7 @@ func (s *supervisor) tellHeld(launcher runs.Exit) {
 	s.held = nil
 	s.mu.Unlock()
 	for _, h := range held {
-		_ = s.run.Say("rank %s ended %s", h.number, h.exit)
+		_ = s.run.SayOf(h.at, "rank %s ended %s", h.number, h.exit)
 		if launcher.Code != 0 {
 			s.ended(event{who: "rank " + h.number, exit: h.exit})
 		}

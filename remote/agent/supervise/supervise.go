@@ -392,10 +392,11 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		if number == "" {
 			return exit, nil
 		}
-		return exit, k.ended(exit)
+		return exit, k.ended(exit, runs.Stamp())
 	}
-	pid, end, err := s.fork(argv, s.environ(p), write)
+	pid, ended, err := s.fork(argv, s.environ(p), write)
 	_ = write.Close()
+	at := runs.Stamp()
 	if err != nil {
 		_, _ = fmt.Fprintf(log, "dlwb: %s can't be started: %v\n", argv[0], err)
 		exit = runs.Exit{Code: 126, Signal: "-"}
@@ -403,18 +404,19 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		if number != "" {
 			s.began(k, pid)
 		}
-		exit = exitOf(<-end)
+		e := <-ended
+		exit, at = exitOf(e.WaitStatus), e.at
 	}
 	if number == "" {
 		k.printed.Drained()
 		return exit, nil
 	}
-	return exit, k.ended(exit)
+	return exit, k.ended(exit, at)
 }
 
 // fork starts a program of the run as a shell does, which also knows what to
 // say of one that is not there.
-func (s *supervisor) fork(argv, env []string, out *os.File) (int, <-chan syscall.WaitStatus, error) {
+func (s *supervisor) fork(argv, env []string, out *os.File) (int, <-chan end, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, nil, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/remote/agent/ending"
 	"github.com/dlwb/dlwb/remote/agent/logs"
+	"github.com/dlwb/dlwb/remote/agent/proc"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 )
 
@@ -30,6 +31,7 @@ type wrapper struct {
 	answers chan string // of the supervisor; closed when it is gone
 	alone   *rank       // who has no supervisor keeps the record itself
 	pid     int
+	program proc.Process
 }
 
 // RankMain is "agent rank RUN_DIR PROGRAM [ARGUMENT…]", with RANK set. It exits
@@ -103,13 +105,14 @@ func (w *wrapper) follow(argv []string, signals <-chan os.Signal) (code int, err
 	if err := w.register(); err != nil {
 		return 0, err
 	}
-	end, err := w.start(argv, write)
+	ended, err := w.start(argv, write)
 	_ = write.Close()
 	if err != nil {
 		return 0, err
 	}
-	exit := w.wait(end, signals)
-	return exit.Code, w.ended(exit)
+	e := w.wait(ended, signals)
+	exit := exitOf(e.WaitStatus)
+	return exit.Code, w.ended(exit, e.at)
 }
 
 // register finds the supervisor.
@@ -172,7 +175,7 @@ func (w *wrapper) goAlone() error {
 
 // start starts the program. Its process group is its own: a launcher that ends
 // wrapper and program at once ends the wrapper, which passes that on once.
-func (w *wrapper) start(argv []string, out *os.File) (<-chan syscall.WaitStatus, error) {
+func (w *wrapper) start(argv []string, out *os.File) (<-chan end, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -190,7 +193,8 @@ func (w *wrapper) start(argv []string, out *os.File) (<-chan syscall.WaitStatus,
 	} else {
 		_, _ = fmt.Fprintf(w.conn, "started %d\n", w.pid)
 	}
-	end := make(chan syscall.WaitStatus, 1)
+	w.program, _ = proc.Read(w.pid)
+	ended := make(chan end, 1)
 	go func() {
 		var status syscall.WaitStatus
 		for {
@@ -198,22 +202,23 @@ func (w *wrapper) start(argv []string, out *os.File) (<-chan syscall.WaitStatus,
 				break
 			}
 		}
-		end <- status
+		ended <- end{status, runs.Stamp()}
 	}()
-	return end, nil
+	return ended, nil
 }
 
 // wait waits for the program's end and passes signals on to it. When a stop is
 // under way the program has got its TERM already.
-func (w *wrapper) wait(end <-chan syscall.WaitStatus, signals <-chan os.Signal) runs.Exit {
+func (w *wrapper) wait(ended <-chan end, signals <-chan os.Signal) end {
 	answers := w.answers
 	for {
 		select {
-		case status := <-end:
-			return exitOf(status)
+		case e := <-ended:
+			return e
 		case sig := <-signals:
-			if !w.run.Has("stopping") {
-				_ = syscall.Kill(w.pid, sig.(syscall.Signal))
+			// One that has ended, and nobody has seen it yet, is not told any more.
+			if !w.run.Has("stopping") && w.program.Signal(sig.(syscall.Signal)) == nil {
+				w.told(signalName(sig.(syscall.Signal)))
 			}
 		case <-answers: // it has none yet: the supervisor is gone
 			answers = nil
@@ -224,10 +229,21 @@ func (w *wrapper) wait(end <-chan syscall.WaitStatus, signals <-chan os.Signal) 
 	}
 }
 
-// ended sees to it that the end is on record.
-func (w *wrapper) ended(exit runs.Exit) error {
+// told says that the launcher has told the rank to end.
+func (w *wrapper) told(signal string) {
+	switch {
+	case w.alone != nil:
+		w.alone.told(signal)
+	case w.conn != nil:
+		_, _ = fmt.Fprintf(w.conn, "told %s\n", signal)
+	}
+}
+
+// ended sees to it that the end is on record. A supervisor of an older dlwb passes over
+// the words that it does not know.
+func (w *wrapper) ended(exit runs.Exit, at string) error {
 	if w.alone == nil && w.answers != nil {
-		_, _ = fmt.Fprintf(w.conn, "ended %s\n", exit)
+		_, _ = fmt.Fprintf(w.conn, "at %s\nended %s\n", at, exit)
 		if answer, ok := <-w.answers; ok {
 			if answer != fmt.Sprintf("ok %d", exit.Code) {
 				return fmt.Errorf("its end can't be recorded: is the disk full?")
@@ -241,7 +257,7 @@ func (w *wrapper) ended(exit runs.Exit) error {
 	if w.alone == nil {
 		return fmt.Errorf("its end can't be recorded: is the disk full?")
 	}
-	err := w.alone.ended(exit)
+	err := w.alone.ended(exit, at)
 	if err == nil {
 		w.event(exit)
 	}
