@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // What stands beside names and values: brackets, sentences about models that were kept,
@@ -30,7 +31,7 @@ func (s *scanner) bracketed(start, end int) int {
 		}
 		lower := strings.ToLower(text)
 		var ok bool
-		if split = splits[lower]; split == "" {
+		if split = cmp.Or(splits[lower], shortSplits[lower]); split == "" {
 			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
 				return 0
 			}
@@ -71,7 +72,7 @@ func (s *scanner) coupled(start, end int) int {
 		start = s.phrase
 	}
 	c, ok := remark.Coupled(s.line, start, end, func(word string) string { return cmp.Or(splits[word], shortSplits[word]) })
-	if !ok {
+	if !ok || s.sticky == "" && len(s.found.counters) == 0 && strings.IndexByte(c.Names[0], ' ') < 0 { // "Class_0 result: iou/accuracy 0.5/0.6" is of one class
 		return 0
 	}
 	for i, name := range c.Names {
@@ -129,6 +130,26 @@ func (s *scanner) glued(key string, end int) bool {
 	s.phrase = end
 	s.step1 = u != unitEpoch || len(word) <= len("ep")
 	return true
+}
+
+// numbered reads the counter of "Iter-3-loss: 0.5", which is part of the name, and returns where the rest of
+// that begins; start where there is none.
+func (s *scanner) numbered(start, end int) int {
+	word := start
+	for word < end && lexis.IsLetter(s.line[word]) && s.line[word] != '_' {
+		word++
+	}
+	number := lexis.Digits(s.line, min(word+1, end))
+	u := gluedUnits[strings.ToLower(s.line[start:word])]
+	if u == noUnit || number == word+1 || number+1 >= end || strings.IndexByte("-_", s.line[word]) < 0 || s.line[number] != s.line[word] || len(s.found.counters)+len(s.found.values) > 0 ||
+		sense.Of(strings.ToLower(s.line[number+1:end])) < weak {
+		return start
+	}
+	c, _, _ := ofTotal(s.line, word+1)
+	c.unit = u
+	s.found.counters = append(s.found.counters, c)
+	s.mark(s.line[start:word])
+	return number + 1
 }
 
 // gluedTwo reads "e000-i0001" and "EP0_train": an epoch, and behind it a step or what the line is of.
