@@ -253,3 +253,43 @@ func (s *scanner) noun(start int) string {
 	}
 	return last.show[strings.IndexByte(last.show, '/')+1:]
 }
+
+// ofNumber reports whether a number between two words tells apart what has a name, of indented
+// lines below one that counts: "  Style 1 loss: 0.5".
+func (s *scanner) ofNumber(first, last, start int) bool {
+	return s.below && s.line[first] == ' ' && last+4 > start && lexis.AllDigits(strings.Trim(s.line[last:start], " ")) && s.phrase == lexis.SkipBlanks(s.line, first) && sense.Of(s.before) == unknown
+}
+
+// endsColumn reports whether a number that ends at i ends its column: at the end
+// of the line, before a separator, or before the next name with a number.
+func (s *scanner) endsColumn(i int) bool {
+	line := s.line
+	if i < len(line) && (line[i] == '%' || line[i] == '*') {
+		i++
+	}
+	at := lexis.SkipBlanks(line, i)
+	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
+		return true
+	}
+	start, end := lexis.NextKey(line, at)
+	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
+		return s.endsColumn(end)
+	}
+	if start != at {
+		return line[at] == '-' || line[at] == '(' || line[at] == '['
+	}
+	for range 3 { // of several words
+		sep, value := lexis.Separator(line, end)
+		if sep == 0 {
+			return false
+		}
+		if _, ok := lexis.Number(line, value); ok {
+			return true
+		}
+		start, end = lexis.NextKey(line, value)
+		if end < 0 || start != value {
+			return false
+		}
+	}
+	return false
+}

@@ -389,46 +389,11 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.torn != "" && s.torn == v.show {
 		return false
 	}
-	v.owner = s.owner
-	v.average = v.average || s.mean
+	v.owner, v.average = s.owner, v.average || s.mean
 	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
-}
-
-// endsColumn reports whether a number that ends at i ends its column: at the end
-// of the line, before a separator, or before the next name with a number.
-func (s *scanner) endsColumn(i int) bool {
-	line := s.line
-	if i < len(line) && (line[i] == '%' || line[i] == '*') {
-		i++
-	}
-	at := lexis.SkipBlanks(line, i)
-	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
-		return true
-	}
-	start, end := lexis.NextKey(line, at)
-	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
-		return s.endsColumn(end)
-	}
-	if start != at {
-		return line[at] == '-' || line[at] == '(' || line[at] == '['
-	}
-	for range 3 { // of several words
-		sep, value := lexis.Separator(line, end)
-		if sep == 0 {
-			return false
-		}
-		if _, ok := lexis.Number(line, value); ok {
-			return true
-		}
-		start, end = lexis.NextKey(line, value)
-		if end < 0 || start != value {
-			return false
-		}
-	}
-	return false
 }
 
 // behind reads the average behind the last value: "0.3 (0.5)".
@@ -496,12 +461,6 @@ func (s *scanner) context(key string, start, end int) {
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
-}
-
-// ofNumber reports whether a number between two words tells apart what has a name, of indented
-// lines below one that counts: "  Style 1 loss: 0.5".
-func (s *scanner) ofNumber(first, last, start int) bool {
-	return s.below && s.line[first] == ' ' && last+4 > start && lexis.AllDigits(strings.Trim(s.line[last:start], " ")) && s.phrase == lexis.SkipBlanks(s.line, first) && sense.Of(s.before) == unknown
 }
 
 // few are what there are a few of, each with values of its own: a curve of all would be of none.
