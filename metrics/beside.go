@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // What stands beside names and values: brackets, sentences about models that were kept,
@@ -30,7 +31,7 @@ func (s *scanner) bracketed(start, end int) int {
 		}
 		lower := strings.ToLower(text)
 		var ok bool
-		if split = splits[lower]; split == "" {
+		if split = cmp.Or(splits[lower], shortSplits[lower]); split == "" {
 			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
 				return 0
 			}
@@ -71,7 +72,7 @@ func (s *scanner) coupled(start, end int) int {
 		start = s.phrase
 	}
 	c, ok := remark.Coupled(s.line, start, end, func(word string) string { return cmp.Or(splits[word], shortSplits[word]) })
-	if !ok {
+	if !ok || s.sticky == "" && len(s.found.counters) == 0 && strings.IndexByte(c.Names[0], ' ') < 0 { // "Class_0 result: iou/accuracy 0.5/0.6" is of one class
 		return 0
 	}
 	for i, name := range c.Names {
@@ -129,6 +130,26 @@ func (s *scanner) glued(key string, end int) bool {
 	s.phrase = end
 	s.step1 = u != unitEpoch || len(word) <= len("ep")
 	return true
+}
+
+// numbered reads the counter of "Iter-3-loss: 0.5", which is part of the name, and returns where the rest of
+// that begins; start where there is none.
+func (s *scanner) numbered(start, end int) int {
+	word := start
+	for word < end && lexis.IsLetter(s.line[word]) && s.line[word] != '_' {
+		word++
+	}
+	number := lexis.Digits(s.line, min(word+1, end))
+	u := gluedUnits[strings.ToLower(s.line[start:word])]
+	if u == noUnit || number == word+1 || number+1 >= end || strings.IndexByte("-_", s.line[word]) < 0 || s.line[number] != s.line[word] || len(s.found.counters)+len(s.found.values) > 0 ||
+		sense.Of(strings.ToLower(s.line[number+1:end])) < weak {
+		return start
+	}
+	c, _, _ := ofTotal(s.line, word+1)
+	c.unit = u
+	s.found.counters = append(s.found.counters, c)
+	s.mark(s.line[start:word])
+	return number + 1
 }
 
 // gluedTwo reads "e000-i0001" and "EP0_train": an epoch, and behind it a step or what the line is of.
@@ -231,4 +252,44 @@ func (s *scanner) noun(start int) string {
 		return ""
 	}
 	return last.show[strings.IndexByte(last.show, '/')+1:]
+}
+
+// ofNumber reports whether a number between two words tells apart what has a name, of indented
+// lines below one that counts: "  Style 1 loss: 0.5".
+func (s *scanner) ofNumber(first, last, start int) bool {
+	return s.below && s.line[first] == ' ' && last+4 > start && lexis.AllDigits(strings.Trim(s.line[last:start], " ")) && s.phrase == lexis.SkipBlanks(s.line, first) && sense.Of(s.before) == unknown
+}
+
+// endsColumn reports whether a number that ends at i ends its column: at the end
+// of the line, before a separator, or before the next name with a number.
+func (s *scanner) endsColumn(i int) bool {
+	line := s.line
+	if i < len(line) && (line[i] == '%' || line[i] == '*') {
+		i++
+	}
+	at := lexis.SkipBlanks(line, i)
+	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
+		return true
+	}
+	start, end := lexis.NextKey(line, at)
+	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
+		return s.endsColumn(end)
+	}
+	if start != at {
+		return line[at] == '-' || line[at] == '(' || line[at] == '['
+	}
+	for range 3 { // of several words
+		sep, value := lexis.Separator(line, end)
+		if sep == 0 {
+			return false
+		}
+		if _, ok := lexis.Number(line, value); ok {
+			return true
+		}
+		start, end = lexis.NextKey(line, value)
+		if end < 0 || start != value {
+			return false
+		}
+	}
+	return false
 }

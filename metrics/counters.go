@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // counter is one "step 20/300" of a line: where the run is, of how much.
@@ -40,7 +41,7 @@ const (
 
 var unitWords = map[string]unit{
 	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
-	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
+	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "itr": unitStep, "itrs": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
 	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
@@ -153,7 +154,7 @@ const maxSteps = "/max_steps"
 func unitOf(key string) (u unit, plural bool) {
 	key = strings.TrimSuffix(key, maxSteps)
 	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step, but not loss/epoch
-		if u, plural = unitOf(key[i+1:]); u != noUnit && classify(strings.ToLower(key[:i])) >= weak {
+		if u, plural = unitOf(key[i+1:]); u != noUnit && sense.Of(strings.ToLower(key[:i])) >= weak {
 			return noUnit, false
 		}
 		return u, plural

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // csvRows reads the rows of a table. Where no column is called by what counts,
@@ -72,7 +73,7 @@ func (t *csvRows) mayCount(row csvRow) bool {
 		return false
 	}
 	n, name := row.values[0], strings.ToLower(t.columns[0])
-	return n >= 0 && n <= largestCount && n == math.Trunc(n) && classify(name) < measure && !lexis.IsClock(name) && name != "time"
+	return n >= 0 && n <= largestCount && n == math.Trunc(n) && sense.Of(name) < measure && !lexis.IsClock(name) && name != "time"
 }
 
 // end judges the first column by the rows that are held, and tells of them.
@@ -105,7 +106,7 @@ func (t *csvRows) tell(row csvRow) {
 	for i, v := range row.values {
 		if v != absentValue && t.columns[i] != "" {
 			name := t.names.name(t.columns[i])
-			if row.split != "" && name != "" && Split(name) == "" && classify(strings.ToLower(name)) != measure {
+			if row.split != "" && name != "" && Split(name) == "" && sense.Of(strings.ToLower(name)) != measure {
 				name = row.split + "/" + name
 			}
 			row.at.add(t.add, name, v)

@@ -214,6 +214,10 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
 		f := s.scan(before, 0, said)
 		counters, about := append([]counter(nil), f.counters...), f.split
+		if c, next, ok := ofTotal(before, 0); ok && c.total > 0 && len(counters) == 0 && strings.Trim(before[next:], " -") == "" { // "1/4 - {…}"
+			c.unit, c.restarts = unitStep, true
+			counters = append(counters, c)
+		}
 		if said == "" {
 			said = about
 		}
@@ -269,7 +273,7 @@ func eventOf(pairs []keyed, before, said string) string {
 			if p.text == "" {
 				value = i
 			}
-		case "split", "phase", "mode", "stage", "subset", "partition", "event", "type", "kind":
+		case "split", "phase", "mode", "stage", "subset", "partition", "event", "type", "_type", "kind":
 			word, _, _ := strings.Cut(strings.ToLower(p.text), "_") // eval_step
 			if split := splits[word]; split != "" && said == "" && (split != "train" || word == p.text) {
 				said = split

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/export"
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // What collects the output of processes stores each line in an envelope: docker
@@ -54,7 +55,7 @@ func unwrapJSON(line string) (inside string, whole, ok bool) {
 			inside, ok = p.text, true
 			continue
 		}
-		if p.text == "" && !strings.Contains(p.key, "/") && classify(strings.ToLower(lexis.Snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
+		if p.text == "" && !strings.Contains(p.key, "/") && sense.Of(strings.ToLower(lexis.Snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
 			return "", false, false
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/sense"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/wandb"
 )
@@ -77,7 +78,7 @@ var timeName = pattern.New(`(time|date|stamp|^ts|_ts|_at)$`)
 func (p *place) takes(name string, v float64) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	of := strings.LastIndexByte(name, '/')
-	if of > 0 && classify(name[:of]) >= weak { // loss/epoch
+	if of > 0 && sense.Of(name[:of]) >= weak { // loss/epoch
 		return false
 	}
 	name = strings.TrimPrefix(name[of+1:], "_")
@@ -100,7 +101,7 @@ func (p *place) takes(name string, v float64) bool {
 	case (name == "rank" || name == "global_rank" || name == "process_index") && v == math.Trunc(v):
 		p.rank = v
 	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && lexis.IsTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
+	case strings.HasPrefix(name, "total_") && sense.Words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && lexis.IsTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false
 	}

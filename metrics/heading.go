@@ -24,6 +24,7 @@ type heading struct {
 	scored bool   // the line before was a name and a number alone, and a metric
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 	rows   bool   // or rows of several
+	bare   bool   // or names and numbers with a blank between
 }
 
 // begins takes a line that is no more than a split, with what people put around

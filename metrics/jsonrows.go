@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // jsonRows reads rows that are objects. Where nothing but a total of steps may say where one
@@ -61,14 +63,14 @@ func (t *jsonRows) tell(row jsonRow) {
 		at.step, at.x = at.total, AxisStep
 	}
 	for _, p := range row.pairs {
-		if kind := classify(strings.ToLower(p.key)); t.runs && at.x == AxisStep && kind < weak {
+		if kind := sense.Of(strings.ToLower(p.key)); t.runs && at.x == AxisStep && kind < weak {
 			if u, _ := unitOf(p.key); u != noUnit || kind == never {
 				continue
 			}
 		}
-		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
+		if at.x != AxisNone || sense.Of(strings.ToLower(p.key)) >= weak {
 			name := t.names.name(p.key)
-			if row.said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
+			if row.said != "" && Split(name) == "" && sense.Of(strings.ToLower(p.key)) >= weak {
 				name = row.said + "/" + name
 			}
 			at.add(t.add, name, p.value)

@@ -2,10 +2,12 @@ package metrics
 
 import (
 	"cmp"
+	"math"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // lead reads a counter that has no name, at the beginning of a line: "[18] ",
@@ -33,7 +35,7 @@ func (s *scanner) lead(i int) int {
 		close = '>'
 	}
 	if open {
-		at = lexis.SkipBlanks(line, at+1)
+		at = lexis.BehindNo(line, lexis.SkipBlanks(line, at+1))
 	}
 	if c, next := s.leads(at, open); next > 0 {
 		s.found.counters = append(s.found.counters, c)
@@ -64,6 +66,13 @@ func (s *scanner) lead(i int) int {
 		return i
 	}
 	c.n, c.at = float64(lexis.SmallInt(strings.ReplaceAll(number, ",", ""))), at
+	if step, after, ok := ofTotal(line, lexis.SkipBlanks(line, end+1)); open && ok && c.unit == unitStep && step.n == math.Trunc(step.n) && strings.HasPrefix(line[after:], " |") { // "[  3]    120 || loss"
+		c.unit, step.unit, step.global = unitEpoch, unitStep, true
+		s.found.counters = append(s.found.counters, c, step)
+		s.mark("[")
+		s.phrase = after
+		return after
+	}
 	c.global = c.unit == unitStep
 	c.bare = c.global
 	s.found.counters = append(s.found.counters, c)
@@ -113,7 +122,7 @@ func (s *scanner) beforeUnit(at int) int {
 		return 0
 	}
 	c, next, ok := ofTotal(line, at)
-	if !ok || c.total == 0 {
+	if !ok || c.total == 0 && c.times == 0 { // 2.5k steps
 		return 0
 	}
 	word := next
@@ -189,7 +198,7 @@ func (s *scanner) evaluated(at int) int {
 // "yolox.core.trainer:246 - ", "worker-17:0 "; 0 where it says nothing of that.
 func (s *scanner) place(key string, i int) int {
 	if len(s.found.counters)+len(s.found.values) > 0 || i+1 >= len(s.line) || s.line[i] != ':' || !lexis.IsDigit(s.line[i+1]) ||
-		!strings.ContainsAny(key, ".-") || classify(strings.ToLower(key)) > never {
+		!strings.ContainsAny(key, ".-") || sense.Of(strings.ToLower(key)) > never {
 		return 0
 	}
 	end := lexis.Digits(s.line, i+1)
@@ -265,6 +274,10 @@ var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after 
 // atPlace reads "Training loss (for one batch) at step 200: 1.2" and "Cost after epoch 3 = 0.5",
 // whose step begins at start and ends at next.
 func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
+	if n := len(s.found.counters); n > 1 && strings.Trim(s.line[s.placed[1]:start], " ,") == "" { // "loss in epoch 1 iteration 3: 0.7"
+		start = s.placed[0]
+	}
+	s.placed = [2]int{start, next}
 	name, of := s.line[min(s.from, start):start], false
 	for _, word := range beforePlace {
 		if name, of = strings.CutSuffix(name, word); of {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // output is what a tool printed, with what is in it: wrong says what a document misses or
@@ -132,7 +133,7 @@ func ownWords(all map[string][]output) map[string][]string {
 			for _, w := range wordsOfText.FindAllString(s.text, -1) {
 				for _, w := range append([]string{w}, strings.Split(lexis.Snake(w), "_")...) {
 					w = strings.ToLower(w)
-					if words[w] == unknown && words[strings.TrimRight(w, "0123456789")] == unknown {
+					if sense.Words[w] == unknown && sense.Words[strings.TrimRight(w, "0123456789")] == unknown {
 						continue
 					}
 					if users[w] == nil {
@@ -157,9 +158,9 @@ func ownWords(all map[string][]output) map[string][]string {
 // without runs f with readers that know neither the recipes of a family nor its
 // own words.
 func without(family string, own []string, f func()) {
-	kept := maps.Clone(words)
+	kept := maps.Clone(sense.Words)
 	defer func() {
-		words = kept
+		sense.Words = kept
 		Learn(nil)
 	}()
 	var others []recipe.Recipe
@@ -168,9 +169,9 @@ func without(family string, own []string, f func()) {
 			others = append(others, r)
 		}
 	}
-	words = maps.Clone(words)
+	sense.Words = maps.Clone(sense.Words)
 	for _, w := range own {
-		delete(words, w)
+		delete(sense.Words, w)
 	}
 	learnt.book = recipe.NewBook(others)
 	f()

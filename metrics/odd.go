@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // What one tool prints oddly is data: see package recipe.
@@ -53,8 +54,8 @@ var kinds = map[string]kind{"score": score, "weak": weak, "measure": measure, "n
 func addWords(r recipe.Recipe) {
 	for k, list := range r.Words {
 		for w := range strings.FieldsSeq(list) {
-			if words[w] == unknown {
-				words[w] = kinds[k]
+			if sense.Words[w] == unknown {
+				sense.Words[w] = kinds[k]
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // unlabelled is the rank of a line that does not say which process printed it.
@@ -223,7 +224,7 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 // itself: its level, its split, what it counts or measures.
 func saysMore(word string) bool {
 	lower := strings.ToLower(word)
-	return loghead.Levels[strings.ToUpper(word)] || splits[lower] != "" || unitWords[lower] != noUnit || classify(lower) > never
+	return loghead.Levels[strings.ToUpper(word)] || splits[lower] != "" || unitWords[lower] != noUnit || sense.Of(lower) > never
 }
 
 // named is the rank of a source that has only a name.

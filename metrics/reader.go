@@ -374,8 +374,8 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	about, pairs := r.heading.of(rest[from:])
 	alone := remark.IsAlone(rest[from:])
 	below, row := r.heading.record && alone, r.heading.record && !alone && remark.IsPairs(rest[from:])
-	under := (row || r.heading.record && !alone && !r.heading.rows) && !r.redrawn.here // the line before only counts: this one is of that place
-	r.heading.record, r.heading.rows = below || row, row
+	under := (row || r.heading.record && !alone && !r.heading.rows && (!r.heading.bare || lexis.IsDigit(rest[len(rest)-1]))) && !r.redrawn.here // the line before only counts: this one is of that place
+	r.heading.record, r.heading.rows, r.heading.bare = below || row, row, false
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
@@ -406,6 +406,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.scanner.below, r.scanner.under = false, false
 		if !neighbour && below && !ofRecord(f) {
 			f.values = nil
+		}
+		if under && len(f.counters) == 0 && len(f.values) == 1 && f.values[0].blank && f.values[0].Next == len(rest) { // a name and a number with a blank between
+			r.heading.record, r.heading.bare = true, true
 		}
 		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // longestName bounds the text of one name.
@@ -57,6 +58,7 @@ type scanner struct {
 	goesOn    bool   // or of a step
 	below     bool   // the line before was a name and a number alone, as this one is
 	step1     bool   // the first counter is glued to its word, which counts other things too
+	placed    [2]int // where the last places begin and end
 	mean      bool   // brackets behind the present name say that its value is an average
 	inDict    bool   // names and values are told apart by their form
 	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
@@ -90,7 +92,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 			i = end
 			continue
 		}
-		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before, lexis.IsBehindNumber(line, last)) {
+		if last < 0 || !lexis.Continues(line[last:start]) && !s.ofNumber(first, last, start) || line[last-1] == '.' && !shortened(s.before, lexis.IsBehindNumber(line, last)) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -135,6 +137,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 // key looks at one word and returns where to go on.
 func (s *scanner) key(start, end int) int {
 	line := s.line
+	if name := s.numbered(start, end); name > start {
+		start, s.phrase = name, name
+	}
 	if e := oddKey(line, start, end); e > 0 { // recall@thr=0.5: 0.9
 		if f, ok := lexis.Number(line, lexis.SkipBlanks(line, e+1)); ok && lexis.StandsAlone(line, f.Next) {
 			if s.value(start, e, value{figure: f}) {
@@ -162,6 +167,9 @@ func (s *scanner) key(start, end int) int {
 	}
 	named := lexis.NameEnd(line, end)
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
+		named++
+	}
+	if named == end && start > 0 && line[start-1] == '[' && strings.HasPrefix(line[end:], "] ") && sense.Of(strings.ToLower(key)) >= weak { // [loss_D] 0.5
 		named++
 	}
 	sep, at := lexis.Separator(line, s.behindNote(line, named))
@@ -327,12 +335,17 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.term = s.names.term(name, said); v.kind == unknown && strings.Contains(name, " valid ") {
 		v.term = s.names.term(name, "")
 	}
+	if v.weak && !v.blank && strings.HasPrefix(name, "mAP") { // no map of anything
+		v.kind, v.weak = score, false
+	}
 	if s.thing != "" && v.kind >= weak {
 		v.show, v.Start = s.names.owned(s.thing, v.show), -1
 	}
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)
+		} else if !v.blank && s.owner != "" && sense.Of(strings.ToLower(s.owner)) >= weak { // "Loss: train=0.5, val=0.6"
+			v.term, s.sticky = s.names.term(s.owner, v.term.split), ""
 		} else if !v.Real || v.blank && len(s.found.counters) == 0 {
 			return false
 		}
@@ -340,7 +353,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.blank && v.Real && s.isCell(v.Next) {
 		v.blank = false
 	}
-	if v.kind == never && v.Real && len(s.found.counters) > 0 && (strings.EqualFold(v.show, "total") && !v.blank || !v.blank && parted[v.show] || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
+	if v.kind == never && v.Real && len(s.found.counters) > 0 && (strings.EqualFold(v.show, "total") && !v.blank || !v.blank && sense.Parted[v.show] || strings.HasSuffix(v.show, "_value") && !v.blank || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
 		v.kind = unknown
 	}
 	if v.kind == never && v.Real && lexis.IsQuantity(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
@@ -376,46 +389,11 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.torn != "" && s.torn == v.show {
 		return false
 	}
-	v.owner = s.owner
-	v.average = v.average || s.mean
+	v.owner, v.average = s.owner, v.average || s.mean
 	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
-}
-
-// endsColumn reports whether a number that ends at i ends its column: at the end
-// of the line, before a separator, or before the next name with a number.
-func (s *scanner) endsColumn(i int) bool {
-	line := s.line
-	if i < len(line) && (line[i] == '%' || line[i] == '*') {
-		i++
-	}
-	at := lexis.SkipBlanks(line, i)
-	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
-		return true
-	}
-	start, end := lexis.NextKey(line, at)
-	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
-		return s.endsColumn(end)
-	}
-	if start != at {
-		return line[at] == '-' || line[at] == '(' || line[at] == '['
-	}
-	for range 3 { // of several words
-		sep, value := lexis.Separator(line, end)
-		if sep == 0 {
-			return false
-		}
-		if _, ok := lexis.Number(line, value); ok {
-			return true
-		}
-		start, end = lexis.NextKey(line, value)
-		if end < 0 || start != value {
-			return false
-		}
-	}
-	return false
 }
 
 // behind reads the average behind the last value: "0.3 (0.5)".
@@ -446,6 +424,7 @@ func (s *scanner) behind(next int) int {
 // context keeps what a word without a value says about the next one.
 func (s *scanner) context(key string, start, end int) {
 	if start > 0 && s.line[start-1] == '=' { // split=val, collection=training_eval/c4
+		s.phrase = lexis.SkipBlanks(s.line, end)
 		for part := range strings.FieldsFuncSeq(strings.ToLower(key), func(r rune) bool { return r == '_' || r == '/' || r == '-' }) {
 			if split := splits[part]; split != "" {
 				s.sticky = split

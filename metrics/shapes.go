@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // Lines with values do not always name what counts: "(3/10) - D: 0.5", "#012 ▸
@@ -64,6 +65,10 @@ func wholes(line string, from int) (all []counter) {
 		if end < len(line) {
 			after = line[end]
 		}
+		if after == 'h' || after == 'm' || after == 's' { // 00h 01m 05s
+			i = end + 1
+			continue
+		}
 		joined := end+1 < len(line) && lexis.IsDigit(line[end+1]) && strings.IndexByte(".:-,", after) >= 0
 		if end-i > 12 || lexis.IsKeyByte(before) || before == ':' && i > 1 && lexis.IsDigit(line[i-2]) || before == ',' && i > 1 && lexis.IsDigit(line[i-2]) || joined || after == 'e' && end+1 < len(line) && (line[end+1] == '-' || line[end+1] == '+') {
 			for end < len(line) && (lexis.IsDigit(line[end]) || lexis.IsKeyByte(line[end]) || line[end] == ':' || line[end] == ',') {
@@ -109,7 +114,7 @@ func owned(before string) bool {
 		return false
 	}
 	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name, and what stands first may count: "itr: 50, loss: 0.5"
-		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (classify(word) == unknown || isCount(word)) && !settingsWords[word] && !ofThings[word] {
+		if word := strings.ToLower(strings.Trim(at[:len(at)-1], " [(")); lexis.IsWord(word) && (sense.Of(word) == unknown || isCount(word)) && !settingsWords[word] && !ofThings[word] {
 			return false
 		}
 		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
@@ -123,7 +128,7 @@ func owned(before string) bool {
 	if settingsWords[word] || ofThings[word] { // "Config 3: lr=0.1", "fold 2: 800 samples"
 		return true
 	}
-	return word != "" && u == noUnit && classify(word) != unknown
+	return word != "" && u == noUnit && sense.Of(word) != unknown
 }
 
 // unplaced takes a line that says nothing of where the run is. It returns what

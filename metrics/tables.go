@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // Bounds of a table.
@@ -232,7 +233,7 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) != len(guess) || len(got) == 0 {
 		return
 	}
-	counts := countsIn(guess, got[0])
+	counts := countsIn(guess, got)
 	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
 			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
@@ -245,12 +246,13 @@ func (t *tables) proven(line string, names understood) {
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
 		return
 	}
-	if c, next, ok := ofTotal(got[counts], 0); !rows && (!ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n))) {
+	measured := !rows && t.onlyMeasures(guess, names)
+	if c, next, ok := ofTotal(got[counts], 0); !rows && !measured && (!ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n))) {
 		return
 	}
 	reals, numbers := 0, 0
 	for _, cell := range got[1:] {
-		if grid.Numbers(cell) > 1 { // columns that are a blank apart: none can be told
+		if grid.Numbers(cell) > 1 || strings.Contains(cell, " = ") { // columns that are a blank apart: none can be told
 			return
 		}
 		if f, ok := grid.Number(cell); ok {
@@ -272,7 +274,8 @@ func (t *tables) proven(line string, names understood) {
 		}
 	}
 	t.distinct(columns, names)
-	if columns[counts].unit = unitStep; rows {
+	if measured { // what a row is of is told elsewhere, or by its order
+	} else if columns[counts].unit = unitStep; rows {
 		columns[0] = column{term: term{kind: never}}
 	} else if counts < 2 || grid.IsMoment(got[0]) {
 		columns[0].kind = never
@@ -281,24 +284,6 @@ func (t *tables) proven(line string, names understood) {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
-}
-
-// countsIn is the column that counts, by the names and the first cell of a row.
-func countsIn(names []string, first string) int {
-	if i := slices.IndexFunc(names, isGlobal); i > 0 && grid.IsNumber(first) {
-		return i
-	} else if i = slices.IndexFunc(names, isCount); i > 0 && (grid.IsMoment(first) || i == 1 && names[0] != "#") {
-		return i
-	} else if grid.IsClock(first) || grid.IsLabel(first) {
-		return 1
-	}
-	return 0
-}
-
-// isCount reports whether a column is called as what counts is, one or many: number_of_trees.
-func isCount(name string) bool {
-	u, _ := unitOf(name)
-	return u != noUnit || strings.HasPrefix(name, "number_of_")
 }
 
 // rule takes the line between a header and its rows: names and numbers that are only a blank
@@ -321,7 +306,7 @@ func (t *tables) spaced(line string) bool {
 		return false
 	}
 	for _, name := range names[1:] {
-		if len(name) > longestName || classify(lexis.Snake(name)) < weak {
+		if len(name) > longestName || sense.Of(lexis.Snake(name)) < weak {
 			return false
 		}
 	}
@@ -462,7 +447,7 @@ func (t *tables) boxed(s *scanner) found {
 		}
 		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{Value: r.value, Real: r.real}}
 		if r.in == "time/" {
-			if v.kind = classify(strings.ToLower(r.key)); v.kind == unknown {
+			if v.kind = sense.Of(strings.ToLower(r.key)); v.kind == unknown {
 				continue
 			}
 		} else if v.kind == never && r.in != "" {

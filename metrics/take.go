@@ -47,7 +47,7 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 			}
 			show = r.scanner.names.ofEpoch(show)
 		}
-		if fromTable && len(f.counters) == 0 && r.again(show) {
+		if fromTable && len(f.counters) == 0 && r.counters.hasEpoch && r.again(show) {
 			continue
 		}
 		if base, of := strings.CutPrefix(show, "train/"); of && r.heading.split == "train" && r.hasCurve(base) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // oddKey is where the colon stands that ends a name which has '=' or ':'
@@ -30,7 +31,7 @@ func oddKey(line string, start, end int) int {
 func countsBefore(word string) bool {
 	_, name, _ := strings.Cut(strings.ToLower(word), "-")
 	first, _, _ := strings.Cut(name, "_")
-	return splits[first] != "" || classify(name) >= weak
+	return splits[first] != "" || sense.Of(name) >= weak
 }
 
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
@@ -126,6 +127,10 @@ func ratio(line string, v value) (figure, bool) {
 		return figure{}, false
 	}
 	total, ok := lexis.Number(line, v.Next+1)
+	if next := total.Next; ok && next < len(line) && line[next] == '=' { // 9000/10000=0.9
+		f, ok := lexis.Number(line, next+1)
+		return f, ok && lexis.StandsAlone(line, f.Next)
+	}
 	if !ok || total.Value <= 0 || v.figure.Value > total.Value || !lexis.StandsAlone(line, total.Next) {
 		return figure{}, false
 	}
@@ -145,7 +150,7 @@ func shortened(word string, unit bool) bool {
 // alone reports whether a word is all that stands between two bars or in
 // brackets: "| valid |", "[val]".
 func (s *scanner) alone(start, end int) bool {
-	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
+	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && (strings.HasPrefix(s.line[end:], "):") || end+2 < len(s.line) && s.line[end] == ')' && s.line[end+1] == ' ' && strings.Trim(s.line[s.from:start-1], " -*") == "")) {
 		return true
 	}
 	left := start - 1

@@ -90,27 +90,11 @@ func (b *Bar) counted(text string) bool {
 		return true
 	}
 	close := closing(text, open)
-	b.Body, b.Rest = joined(text[open+1:close]), text[min(close+1, len(text)):]
+	b.Body, b.Rest = text[open+1:close], text[min(close+1, len(text)):]
 	if strings.ContainsAny(text[:open], "=:") { // "16/20 loss=1.25 [00:18<00:04]"
 		b.Body = text[:open] + ", " + b.Body
 	}
 	return true
-}
-
-// joined is what a bar says with a colon where a dash stands between a name and its value: "dice_loss - 0.5,
-// iou_score - 0.8".
-func joined(body string) string {
-	if !strings.Contains(body, " - ") {
-		return body
-	}
-	parts := strings.Split(body, ", ")
-	for i, part := range parts {
-		name, value, ok := strings.Cut(part, " - ")
-		if f, isNumber := lexis.Number(value, 0); ok && isNumber && f.Next == len(value) && name != "" && lexis.IsLetter(name[0]) && strings.IndexByte(name, ' ') < 0 {
-			parts[i] = name + ": " + value
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // closing is where the bracket closes that opens at i.
@@ -208,7 +192,7 @@ func kerasBar(text string) (b Bar, ok bool) {
 		return b, false
 	}
 	switch {
-	case strings.HasPrefix(rest, " - ") && rest[len(rest)-1] != '%': // "3/12 - 25%" says how far the run is
+	case strings.HasPrefix(rest, " - ") && !strings.HasPrefix(rest, " - {") && rest[len(rest)-1] != '%': // "3/12 - 25%" says how far the run is
 	case len(rest) > 3 && rest[1] == '[' && strings.IndexByte("=.>", rest[2]) >= 0:
 		if close := strings.IndexByte(rest, ']'); close > 0 {
 			rest = rest[close+1:]

@@ -80,6 +80,11 @@ func Separator(line string, i int) (sep byte, at int) {
 	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
 		return '>', SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
 	}
+	if i > blanks && strings.HasPrefix(line[i:], "- ") { // "LOSS - 3.1, ACC - 0.7"
+		if f, ok := Number(line, i+2); ok && f.Real && (f.Next == len(line) || line[f.Next] == ',' || line[f.Next] == ';') {
+			return '-', i + 2
+		}
+	}
 	if i > blanks {
 		if strings.HasPrefix(line[i:], "is ") || strings.HasPrefix(line[i:], "of ") { // "test mse is 0.0075"
 			return ' ', i + 3

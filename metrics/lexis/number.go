@@ -215,7 +215,11 @@ func StandsAlone(line string, i int) bool {
 	case 0xc2: // 0.5±0.1, 0.5·
 		return after == 0xb1 || after == 0xb7
 	}
-	return false
+	end := i // 26.26dB
+	for end < len(line) && IsLetter(line[end]) {
+		end++
+	}
+	return end > i && IsMeasure(line[i:end])
 }
 
 // isMean reports whether brackets at i hold nothing but a number with a fraction, right behind another.

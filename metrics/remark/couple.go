@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // mostCoupled are how many values one name has at most.
@@ -33,7 +34,7 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 			at++
 		}
 		words := strings.TrimSpace(line[end:at])
-		if noun = words; noun == "" {
+		if noun = words; noun == "" && strings.ContainsFunc(list, func(c rune) bool { return c != '/' && !lexis.IsKeyByte(byte(c)) }) {
 			return c, false
 		}
 	} else {
@@ -49,6 +50,12 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 	}
 	for i, part := range parts {
 		part = strings.ToLower(strings.TrimSpace(part))
+		if noun == "" { // "mIoU/mAcc 0.5/0.6": each is the name of a score
+			if sense.Of(part) < sense.Weak {
+				return c, false
+			}
+			continue
+		}
 		if parts[i] = data(part); parts[i] == "" && !sides[part] {
 			return c, false
 		} else if parts[i] == "" {
@@ -63,7 +70,7 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 		if !isNumber {
 			return c, false
 		}
-		c.Names, c.At, c.Next = append(c.Names, part+" "+noun), append(c.At, at), f.Next
+		c.Names, c.At, c.Next = append(c.Names, strings.TrimSpace(part+" "+noun)), append(c.At, at), f.Next
 		if f.Next < len(line) && line[f.Next] == '%' {
 			c.Next++
 		}

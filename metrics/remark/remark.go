@@ -163,6 +163,9 @@ func IsBeginning(line string, early bool) bool {
 // there was, "Best epoch: 8, val loss 0.31"; counts says that it tells of a place before that.
 func TellsBest(line string, i int, counts bool) bool {
 	i += len(line[i:]) - len(strings.TrimLeft(line[i:], " \t*>=-!+"))
+	if first, _, ok := strings.Cut(line[i:], ". "); ok && len(first) < longest && !strings.ContainsAny(first, "0123456789:=") { // "End. Best iteration 7: HR = 0.7"
+		i += len(first) + len(". ")
+	}
 	if i+8 < len(line) && strings.EqualFold(line[i:i+4], "new ") && !counts {
 		i += len("new ")
 	}

@@ -177,7 +177,7 @@ func untransport(frame []byte) []byte {
 	to := 0
 	for i := 0; i < len(frame); i++ {
 		c := frame[i]
-		if c == '#' && i+3 < len(frame) && frame[i+1] == '0' && isOctal(frame[i+2]) && isOctal(frame[i+3]) {
+		if c == '#' && i+3 < len(frame) && frame[i+1] == '0' && isOctal(frame[i+2]) && isOctal(frame[i+3]) && (i == 0 || frame[i-1] != '[') { // "[#00025]" counts
 			if v := (frame[i+2]-'0')<<3 | frame[i+3] - '0'; v < ' ' {
 				c = v
 				i += 3
