@@ -90,6 +90,8 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 		for _, c := range f.counters { // "avg. loss [51-100]" stays until the next, whatever the bar is at; one without an end may say more of the run
 			if c.global && c.unit == unitStep && (b.Total == 0 || c.n <= b.N && strings.HasPrefix(b.Body[lexis.Digits(b.Body, c.at):], "]: ")) {
 				b.N = c.n
+			} else if c.unit == unitEpoch && b.Total == 0 && place.unit == noUnit { // 99it [00:10, loss=0.5, epoch=3]
+				place = c
 			}
 		}
 		r.loudBar(b, place, f, rank)
@@ -308,9 +310,11 @@ func (p *bars) validated() bool {
 	})
 }
 
-// onlyEnd reports whether of a bar that has come to its end nothing else was
+// onlyEnd reports whether of a bar that has come to its end, or has none, nothing else was
 // shown, as where output is kept and not watched: it says what the epoch came to.
-func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.N == p.frame.Total && !p.frame.Whole }
+func (p *bars) onlyEnd() bool {
+	return p.frames == 1 && (p.frame.N == p.frame.Total || p.frame.Total == 0) && !p.frame.Whole
+}
 
 // repeated drops from a bar of which only the end was shown what a line behind it
 // says again, with the epoch.

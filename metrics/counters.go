@@ -278,7 +278,8 @@ type counters struct {
 	firstEpoch float64 // of those that were seen
 	base       int64   // steps of the epochs that are over
 	perEpoch   int64
-	late       int64 // steps of epochs that were over before a line told of the first
+	late       int64 // steps of epochs that were over before a line told of the first, or that were longer than this one
+	length     int64 // of an epoch, as its first line said
 }
 
 // take goes on to where a line says that the run is, and returns by what its
@@ -308,6 +309,12 @@ func (c *counters) take(found []counter) Axis {
 	case f.global:
 		c.through(n, total)
 	case f.inEpoch && c.hasEpoch && total > 0:
+		if passed := math.Trunc(c.progress.Epoch - c.firstEpoch); !c.anew || c.epochAt != c.progress.Epoch {
+			if c.anew && total != c.length { // batches that grow: fewer to an epoch
+				c.late += int64(passed * float64(c.length-total))
+			}
+			c.length = total
+		}
 		c.anew, c.perEpoch, c.rawTotal = true, total, total
 		if base := math.Trunc(c.progress.Epoch-c.firstEpoch)*float64(total) + float64(c.late); f.restarts && c.raw == total && n < c.raw && int64(base)+n <= c.progress.Step {
 			c.late += total // epochs are told of when they are over

@@ -269,16 +269,19 @@ func (s *scanner) ends(i int) {
 }
 
 // beforePlace are what stands between the name of a value and its place.
-var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ "}
+var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ ", " "}
 
-// atPlace reads "Training loss (for one batch) at step 200: 1.2" and "Cost after epoch 3 = 0.5",
-// whose step begins at start and ends at next.
+// atPlace reads "Training loss (for one batch) at step 200: 1.2", "Cost after epoch 3 = 0.5", "Loss step 3: 0.5"
+// and "The loss for the pretraining iteration 3 is 0.5", whose step begins at start and ends at next.
 func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
 	if n := len(s.found.counters); n > 1 && strings.Trim(s.line[s.placed[1]:start], " ,") == "" { // "loss in epoch 1 iteration 3: 0.7"
 		start = s.placed[0]
 	}
 	s.placed = [2]int{start, next}
 	name, of := s.line[min(s.from, start):start], false
+	if before, phase, ok := strings.Cut(name, " for the "); ok && strings.Count(phase, " ") == 1 {
+		name = strings.TrimPrefix(before, "The ") + " for "
+	}
 	for _, word := range beforePlace {
 		if name, of = strings.CutSuffix(name, word); of {
 			break

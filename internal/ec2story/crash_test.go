@@ -200,8 +200,8 @@ func (c call) vital() bool {
 
 // cellsAt are the crashes at the nth call of a story. In a whole story each
 // moment of each vital call meets as many follow-ups as are asked for; otherwise one,
-// and they go round. Looks are the same in a story that is made of others; in a sample
-// of the matrix the moments go round there, too.
+// and they go round. Looks are the same in a story that is made of others. In a sample of
+// the matrix the moments go round, too, but for those of the vital calls of a whole story.
 func cellsAt(s story, n int, at call, each int) []cell {
 	moments := []moment{beforeApplied}
 	if !at.changes && (!s.whole || at.nth > 0) {
@@ -212,7 +212,7 @@ func cellsAt(s story, n int, at call, each int) []cell {
 	}
 	var cells []cell
 	for i, m := range moments {
-		if !s.whole && each < len(follows) && (n+i)%len(moments) != 0 {
+		if !(s.whole && at.vital()) && at.changes && each < len(follows) && (n+i)%len(moments) != 0 {
 			continue
 		}
 		for j, f := range follows {
