@@ -22,6 +22,7 @@ type bars struct {
 	frame               gauge.Bar
 	frames              int     // of the bar, with values, that were seen
 	told                bool    // of them, one was read
+	endless             bool    // it has no end, and says itself of which epoch it is
 	steady              bool    // before its first step the bar shows a value of its own
 	ahead               bool    // and so before each
 	belowBar            bool    // the line before was a row of the bar
@@ -179,6 +180,7 @@ func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	if another {
 		p.frames, p.told, p.began, p.ahead = 0, false, now, false
 	}
+	p.endless = b.Total == 0 && slices.Contains(f.counters, epoch)
 	p.steady = b.N == 0 && b.Total > 0 && r.isSteady(f.values, b.Titled)
 	p.frames++
 	p.pending, p.belowBar, p.rank, p.shape, p.epoch = true, true, rank, f.shape, epoch
@@ -189,7 +191,7 @@ func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	p.frame.N, p.frame.Total, p.frame.Whole = b.N, b.Total, b.Whole
 }
 
-// shows reports whether the frame that is held shows the same values.
+// shows reports whether the held frame has these values.
 func (p *bars) shows(values []value) bool {
 	return slices.EqualFunc(p.values, values, func(a, b value) bool { return a.show == b.show && sameValue(a.Value, b.Value) })
 }
@@ -242,9 +244,8 @@ func (r *Reader) flushBar() {
 	}
 	r.counters.progress.Begun = false
 	axis := r.barTake()
-	evaluates := false
+	evaluates, epoch := false, r.counters.progress.Epoch
 	if p.frame.Whole { // Keras's evaluate, behind the training
-		epoch := r.counters.progress.Epoch
 		evaluates = p.wholeTotal > 0 && epoch == p.wholeAt && p.frame.Total != p.wholeTotal
 		if !evaluates {
 			p.wholeAt, p.wholeTotal = epoch, p.frame.Total
@@ -310,14 +311,13 @@ func (p *bars) validated() bool {
 	})
 }
 
-// onlyEnd reports whether of a bar that has come to its end, or has none, nothing else was
+// onlyEnd reports whether of a bar that has come to its end, or is endless, nothing else was
 // shown, as where output is kept and not watched: it says what the epoch came to.
 func (p *bars) onlyEnd() bool {
-	return p.frames == 1 && (p.frame.N == p.frame.Total || p.frame.Total == 0) && !p.frame.Whole
+	return p.frames == 1 && (p.frame.N == p.frame.Total || p.endless) && !p.frame.Whole
 }
 
-// repeated drops from a bar of which only the end was shown what a line behind it
-// says again, with the epoch.
+// repeated drops from a bar of which only the end was shown what a line says again, with the epoch.
 func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
 	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
@@ -389,7 +389,7 @@ func (r *Reader) barred(v value, axis Axis) {
 // (tqdm's format_num), and what moves slowly stays the same for some frames.
 func lastDigit(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2) }
 
-// endBars lets go of what is held of all series, in the order of their names.
+// endBars lets go of what is held of all series, by name.
 func (r *Reader) endBars() {
 	for _, name := range slices.Sorted(maps.Keys(r.series)) {
 		if s := r.series[name]; len(s.bar.held) > 0 {

@@ -30,9 +30,10 @@ const (
 )
 
 // heard takes in that a node told its uptime. Of all that came the one counts that was
-// the least on its way: on a machine that has much to do an answer may take seconds.
+// the least on its way: on a machine that has much to do an answer may take seconds. It
+// counts until the node boots again.
 func (c *nodeClock) heard(up time.Duration, now time.Time) {
-	if up > 0 && (c.seen.IsZero() || now.Add(-up).Before(c.seen.Add(-c.up))) {
+	if up > 0 && (c.seen.IsZero() || up < now.Sub(c.seen) || now.Add(-up).Before(c.seen.Add(-c.up))) {
 		c.up, c.seen = up, now
 	}
 }

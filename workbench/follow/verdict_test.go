@@ -270,6 +270,11 @@ func TestAnAnswerThatWasLongOnItsWayMovesNoEnd(t *testing.T) {
 	if first, _ := firstFailure(w.rankEnds()); first.rank != 1 {
 		t.Errorf("rank %d is the first", first.rank)
 	}
+	var c nodeClock
+	c.heard(time.Hour, now)
+	if c.heard(10*time.Second, now.Add(time.Minute)); c.up != 10*time.Second {
+		t.Errorf("a node that booted again is known by its uptime of before, %v", c.up)
+	}
 }
 
 // That the disk was full when a rank failed is told by its node: a look from here may come
