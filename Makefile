@@ -107,7 +107,7 @@ check: ## gofmt, vet, staticcheck, govulncheck, shellcheck
 	sh internal/tools/check.sh '$(STATICCHECK)' '$(GOVULNCHECK)'
 
 bench: agent ## benchmarks: the screen, the charts, the logs, the store
-	go test -run '^$$' -bench . -benchmem ./ui/... ./metrics ./store ./sanitize ./remote ./remote/transfer
+	go test -run '^$$' -bench . -benchmem ./ui/... ./metrics ./store ./sanitize ./remote ./remote/transfer ./internal/ec2story
 
 corpus: ## what real frameworks print, beside the true values, into metrics/testdata/corpus; then reads it (CORPUS=names)
 	python3 internal/corpus/corpus.py metrics/testdata/corpus $(CORPUS)
