@@ -77,7 +77,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if joined {
 		u, plural = unitStep, false
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.ofEpoch(key)) || s.before == "for" && !plural && (u == unitEpoch || s.sticky != "")) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.ofEpoch(key)) || s.before == "for" && !plural && (u == unitEpoch || s.sticky != "" || s.ofOne(key))) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -109,6 +109,12 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		next++
 	}
 	return c, next, lexis.EndsCount(s.line, next)
+}
+
+// ofOne reports whether a metric is told of one of what counts: "Score for episode 3: 2.0".
+func (s *scanner) ofOne(key string) bool {
+	i := strings.Index(s.line, " for "+key)
+	return i > s.from && sense.Of(strings.ToLower(s.line[strings.LastIndexByte(s.line[:i], ' ')+1:i])) >= weak
 }
 
 // behindEpoch reports whether nothing but a comma stands between an epoch and a

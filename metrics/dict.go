@@ -204,7 +204,7 @@ func pathOf(keys []string) string {
 // dict reads a line whose last part is a dictionary that begins at open. It
 // reports false when it is not one, or has nothing to place it by.
 func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
-	pairs, ok := readDict(line[open:], s.pairs)
+	pairs, ok := readDict(strings.TrimSuffix(line[open:], "."), s.pairs)
 	if !ok {
 		return found{}, false
 	}
@@ -212,17 +212,20 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
-		f := s.scan(before, 0, said)
+		f := s.scan(strings.TrimSuffix(before, ":"), 0, said)
 		counters, about := append([]counter(nil), f.counters...), f.split
 		if c, next, ok := ofTotal(before, 0); ok && c.total > 0 && len(counters) == 0 && strings.Trim(before[next:], " -") == "" { // "1/4 - {…}"
 			c.unit, c.restarts = unitStep, true
 			counters = append(counters, c)
 		}
+		values := ofBefore(f.values, from)
 		if said == "" {
-			said = about
+			if said = about; said == "" && len(values) == 1 {
+				said = Split(values[0].show)
+			}
 		}
 		s.inDict, s.line = true, line
-		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), s.found.values[:0]
+		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), append(s.found.values[:0], values...)
 	}
 	said = eventOf(pairs, line[from:open], said)
 	for _, p := range pairs {
@@ -254,6 +257,18 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	s.found.split = said
 	s.found.values = s.judged()
 	return s.found, true
+}
+
+// ofBefore are the losses and scores of the words before a dictionary, which begin at from:
+// "Epoch 0 train_vae_loss 0.8: {…}".
+func ofBefore(values []value, from int) (kept []value) {
+	for _, v := range values {
+		if v.kind == score && v.Real {
+			v.Start, v.Next, v.meanAt = v.Start+from, v.Next+from, v.meanAt+from
+			kept = append(kept, v)
+		}
+	}
+	return kept
 }
 
 // eventOf names the value of an event, {"key": "loss", "value": 0.5}, after its
@@ -318,7 +333,7 @@ type above struct {
 // inBraces reads a line whose last part is a dictionary; false for any other.
 func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool) {
 	open := strings.IndexByte(rest[from:], '{')
-	if open < 0 || open >= 160 || rest[len(rest)-1] != '}' {
+	if open < 0 || open >= 160 || !strings.HasSuffix(strings.TrimSuffix(rest, "."), "}") {
 		return f, false
 	}
 	return r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about))

@@ -96,6 +96,9 @@ func understand(phrase, said string) term {
 			t.split = lower
 		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
 			kept = kept[len(kept)-1:]
+		case lower == "far" && i > 0 && strings.EqualFold(fields[i-1], "so"): // "Max reward so far"
+			t.kind = never
+			return t
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
@@ -183,7 +186,7 @@ func (t *term) name(printed, said string) {
 	switch {
 	case t.weak && split != "":
 		t.kind = score
-	case t.kind != measure && split == "":
+	case (t.kind != measure || sense.OfData[lower]) && split == "":
 		split = said
 	}
 	coined := sense.Words[lower] == unknown && lexis.Snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss

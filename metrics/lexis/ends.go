@@ -12,7 +12,7 @@ func EndsCount(line string, i int) bool {
 	}
 	switch line[i] {
 	case ':':
-		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t'
+		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || IsLetter(line[i+1]) // "epoch 1/5:loss: 0.5"
 	case '[', '.':
 		return line[i] == '[' || strings.HasPrefix(line[i:], "..") || i+1 == len(line)
 	case '/':

@@ -11,10 +11,15 @@ const fewestPairs = 2
 
 // IsPairs reports whether a line is nothing but names with a sign and a number, with blanks, commas
 // or walls between them: "recall@10 : 0.21    mrr@10 : 0.34". Of an indented line a blank
-// will do. Whole numbers alone are counts: "nSV = 130, nBSV = 107".
+// will do. Whole numbers alone are counts: "nSV = 130, nBSV = 107". A word with a colon may say what
+// they are of: "Train: kld: 4.4 ;perceptual: 1.8".
 func IsPairs(line string) bool {
 	n, measured := 0, false
-	for i := lexis.SkipBlanks(line, 0); i < len(line); n++ {
+	begin := lexis.SkipBlanks(line, 0)
+	if start, end := lexis.NextKey(line, begin); start == begin && end > 0 && strings.HasPrefix(line[end:], ": ") && end+2 < len(line) && lexis.IsLetter(line[end+2]) {
+		begin = end + 2
+	}
+	for i := begin; i < len(line); n++ {
 		start, end := lexis.NextKey(line, i)
 		if end < 0 || start != i {
 			return false

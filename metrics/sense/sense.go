@@ -160,6 +160,10 @@ func classifyParts(parts []string) Kind {
 	return best
 }
 
+// OfData are measures of a model on data, which a training and its validation have each,
+// and not of the run, which has one learning rate and one speed.
+var OfData = Set("kl kld entropy variance")
+
 // Lengths are words for how long something is.
 var Lengths = Set("len length")
 
