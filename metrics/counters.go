@@ -41,10 +41,10 @@ const (
 
 var unitWords = map[string]unit{
 	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
-	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "itr": unitStep, "itrs": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
+	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "itr": unitStep, "itrs": unitStep, "it": unitStep, "iter_num": unitStep, "episode_num": unitStep, "step_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
-	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "batches": unitBatch, "minibatches": unitBatch, "mini-batches": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.
@@ -57,7 +57,7 @@ const longestCounter = len("consumed_train_samples")
 // otherCounts are words before a counter that make it something else than where
 // the run is: "best epoch 3", "warmup steps 100", "val step 1/20".
 var otherCounts = set(`best max total num warmup per every each log save last of val valid validation eval test
-	number min final start end for from until over`)
+	number min final start end for from until over this`)
 
 // largestCount is where floating-point numbers stop counting.
 const largestCount = lexis.LargestCount
@@ -216,12 +216,12 @@ func (s *scanner) within(c counter, next int) int {
 			at = in
 		}
 	}
-	opened := s.line[at] == '['
-	if !opened && s.line[at] != ':' && s.line[at] != '|' {
+	opened, walled := s.line[at] == '[', s.line[at] == '|' || s.line[at] == ','
+	if !opened && s.line[at] != ':' && !walled {
 		return next
 	}
 	in, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
-	if !ok || in.total == 0 || s.line[at] == '|' && !lexis.OfBatches(s.line, end) {
+	if !ok || in.total == 0 || walled && !lexis.OfBatches(s.line, end) {
 		return next
 	}
 	if opened {

@@ -78,6 +78,9 @@ func understand(phrase, said string) term {
 			fields = append(fields[:last:last], head, base)
 		}
 	}
+	if n := len(fields); n > 3 && strings.EqualFold(fields[n-2], "this") && unitWords[strings.ToLower(fields[n-1])] != noUnit && sense.Of(strings.ToLower(fields[n-4])) >= weak { // "train loss in this epoch"
+		fields = fields[:n-3]
+	}
 	for i, w := range fields {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")

@@ -150,7 +150,7 @@ func OfBatches(line string, i int) bool {
 			break
 		}
 	}
-	return i == len(line) || line[i] == '|'
+	return i == len(line) || line[i] == '|' || line[i] == ','
 }
 
 // CloseBracket is behind the bracket that a counter in brackets ends with, also
