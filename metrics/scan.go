@@ -200,6 +200,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	at := end
 	u, _ := unitOf(key)
 	if u == noUnit && !s.joined(key) {
+		if n := len(s.found.counters); n > 0 && len(key) == 1 && key[0] >= 'i' && key[0] <= 'k' && strings.HasPrefix(s.line[end:], ":") && s.found.counters[n-1].unit == unitBatch {
+			s.found.counters = s.found.counters[:n-1] // "batch: 0 | i: 100": a loop in a loop counts anew in each
+		}
 		return 0, false
 	}
 	if at < len(s.line) && s.line[at] == '(' { // Epoch(train) [1]
