@@ -27,8 +27,11 @@ func (t *Turns) Suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// Await waits until this process goes on after it was stopped.
+// Await waits until this process goes on after it was stopped, where that is told.
 func (t *Turns) Await(ctx context.Context) tea.Cmd {
+	if t.continued == nil {
+		return nil
+	}
 	return func() tea.Msg {
 		select {
 		case <-t.continued:
