@@ -98,7 +98,7 @@ func TestARunGetsTheSecretsThatTheUserNames(t *testing.T) {
 	b.env = append(b.env, "MY_TOKEN="+value, "EMPTY=", "LINES=a\nb")
 	b.profile("import os, hashlib\nprint('got', hashlib.sha256(os.environ['MY_TOKEN'].encode()).hexdigest())\n"+
 		"assert os.environ['EMPTY'] == '' and os.environ['OTHER'] == 'x'\n"+
-		"for p in os.listdir('/proc'):\n  try: assert '"+value[:6]+"' + '"+value[6:]+"' not in open('/proc/' + p + '/cmdline').read(), p\n  except OSError: pass\n",
+		"for p in os.listdir('/proc'):\n  try: assert '"+value[:6]+"' + '"+value[6:]+"' not in open('/proc/' + p + '/cmdline', errors='replace').read(), p\n  except OSError: pass\n",
 		"  env: {EMPTY: theirs, OTHER: x}\n")
 	r := b.run("plan", "--secret", "MY_TOKEN", "--secret", "EMPTY")
 	if r.code != 0 || !strings.Contains(r.stdout, "secrets      MY_TOKEN, EMPTY, from this shell") || strings.Contains(r.stdout, value) {
