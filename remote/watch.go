@@ -134,17 +134,22 @@ func (w *watcher) tell(s Status) error {
 	return w.sink(w.off, s)
 }
 
-// over reports whether a look that shows the run as over, as the one before did, ends the
+// agreeing are the looks in a row that have to show a run as over, and lastLook the one after
+// which no line is waited for any more: two minutes.
+const agreeing, lastLook = 2, 12
+
+// over reports whether so many looks in a row that show the run in this state end the
 // watch. A line that is on its way may come late, where the machine or the way is busy:
-// all that the file then had must have come.
-func (w *watcher) over(state RunState, before string) bool {
-	return (state.State == RunEnded || state.State == RunUnknown) && state.State == before && w.read.Load() >= state.Offset
+// all that the file then had must have come. A node may say that it has more than it
+// ever sends.
+func (w *watcher) over(state RunState, looks int) bool {
+	return (state.State == RunEnded || state.State == RunUnknown) && looks >= agreeing && (w.read.Load() >= state.Offset || looks >= lastLook)
 }
 
 // lookOn looks at the run now and then. Two looks in a row must agree before
 // the watch is ended: the line may be about to be written.
 func (w *watcher) lookOn(ctx context.Context, end context.CancelCauseFunc) {
-	before := ""
+	before, looks := "", 0
 	for first := true; ; first = false {
 		if !first {
 			select {
@@ -167,11 +172,13 @@ func (w *watcher) lookOn(ctx context.Context, end context.CancelCauseFunc) {
 		if w.looked != nil {
 			w.looked(state)
 		}
-		if w.over(state, before) {
+		if state.State != before {
+			before, looks = state.State, 0
+		}
+		if looks++; w.over(state, looks) {
 			end(&LostRunError{w.n.target.Name, w.runID, state})
 			return
 		}
-		before = state.State
 	}
 }
 

@@ -42,13 +42,16 @@ func TestAWatchIsOverWhenAllLinesHaveCome(t *testing.T) {
 	if err := w.take(0, []byte(first)); err != nil {
 		t.Fatal(err)
 	}
-	if w.over(state, RunEnded) {
+	if w.over(state, agreeing) || w.over(state, lastLook-1) {
 		t.Error("it is over, and a line is still to come")
+	}
+	if !w.over(state, lastLook) {
+		t.Error("a line that never comes is waited for without end")
 	}
 	if err := w.take(0, []byte(second)); err != nil {
 		t.Fatal(err)
 	}
-	if w.over(state, RunRunning) || !w.over(state, RunEnded) {
+	if w.over(state, agreeing-1) || !w.over(state, agreeing) {
 		t.Error("two looks in a row have to agree")
 	}
 	// What a full disk kept out of the status is in the records.

@@ -11,9 +11,9 @@ import (
 )
 
 // Machines that answer one after the other are reached as they come: the
-// cluster stands soon after the last one does. How soon is a matter of
-// BenchmarkUpAfterTheLastAnswer; none waits until whoever was dialed before has answered,
-// nor for the next of ever longer pauses, which is what the bound tells.
+// cluster stands soon after the last one does. How soon is what
+// BenchmarkUpAfterTheLastAnswer measures; the bound here is only broken where machines
+// are dialed in turn, or after pauses that get longer and longer.
 func TestSSHIsSeenSoonAfterTheLastMachineAnswers(t *testing.T) {
 	long(t)
 	if took := afterTheLastAnswer(t); took > 20*time.Second {
