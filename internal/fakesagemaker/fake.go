@@ -63,6 +63,7 @@ type Fake struct {
 	calls    map[string]int
 	shorts   map[string]int
 	journal  []Call
+	refused  map[string]int // by the code of the error
 	buckets  map[string]*bucket
 	jobs     map[string]*Job
 	order    []string
@@ -92,7 +93,7 @@ type Error struct {
 
 // New starts one below a directory.
 func New(dir string) *Fake {
-	f := &Fake{Region: "us-west-2", dir: dir, Pace: 30 * time.Millisecond, Quota: 8, calls: map[string]int{}, buckets: map[string]*bucket{},
+	f := &Fake{Region: "us-west-2", dir: dir, Pace: 30 * time.Millisecond, Quota: 8, calls: map[string]int{}, refused: map[string]int{}, buckets: map[string]*bucket{},
 		jobs: map[string]*Job{}, streams: map[string]*stream{},
 		roles: map[string]string{"Training": `{"Statement":[{"Principal":{"Service":"sagemaker.amazonaws.com"}}]}`}}
 	f.ctx, f.end = context.WithCancel(context.Background())
@@ -132,6 +133,14 @@ func (f *Fake) Calls(name string) (all []Call) {
 		}
 	}
 	return all
+}
+
+// Refused is how many requests in JSON, as SageMaker takes them, were answered with an error
+// of this code.
+func (f *Fake) Refused(code string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused[code]
 }
 
 // Role adds a role with a trust policy; empty: takes it away.
@@ -184,6 +193,9 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := httptest.NewRecorder()
 	act(rec)
+	f.mu.Lock()
+	f.refused[rec.Header().Get(errorType)]++
+	f.mu.Unlock()
 	if cut != nil && cut(name, nth) {
 		if h, is := w.(http.Hijacker); is {
 			if c, _, err := h.Hijack(); err == nil {
@@ -257,11 +269,14 @@ func (f *Fake) json(w http.ResponseWriter, r *http.Request, name string, body []
 	_ = json.NewEncoder(w).Encode(out)
 }
 
+// errorType is the header that says the code of an error in JSON 1.1.
+const errorType = "X-Amzn-ErrorType"
+
 // refuse answers with an error, as the service of a request has it.
 func (f *Fake) refuse(w http.ResponseWriter, r *http.Request, e *Error) {
 	if r.Header.Get("X-Amz-Target") != "" {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		w.Header().Set("X-Amzn-ErrorType", e.Code)
+		w.Header().Set(errorType, e.Code)
 		w.WriteHeader(e.Status)
 		_ = json.NewEncoder(w).Encode(map[string]string{"__type": e.Code, "message": e.Says})
 		return

@@ -133,6 +133,7 @@ func TestTrialsWaitForRoomInTheQuota(t *testing.T) {
 			if out := p.Must("plan"); !strings.Contains(out, "4 trials of the sweep at once need 4: 2 have room, and the others wait until one ends") {
 				t.Errorf("the plan says\n%s", out)
 			}
+			p.untilRefused("ResourceLimitExceeded")
 			out := p.Must("sweep", "--json")
 			if b := p.Board(); b.Done != 5 || b.Failed != 0 || b.Best != 5 {
 				t.Errorf("%+v", b)
@@ -148,6 +149,30 @@ func TestTrialsWaitForRoomInTheQuota(t *testing.T) {
 			p.clean()
 		})
 	}
+}
+
+// untilRefused lets no trial end before the service has refused a request: on a busy
+// machine the first are over when the next are handed in.
+func (p *project) untilRefused(code string) {
+	p.T.Helper()
+	script := filepath.Join(p.Dir, "train.py")
+	text, err := os.ReadFile(script)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	refused := filepath.Join(p.T.TempDir(), "refused")
+	p.Write("train.py", fmt.Sprintf("import os, time\nwhile not os.path.exists(%q): time.sleep(0.05)\n%s", refused, text))
+	ctx := p.T.Context()
+	go func() {
+		for p.fake.Refused(code) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		_ = os.WriteFile(refused, nil, 0o600)
+	}()
 }
 
 // The budget is that of all trials: what their own limits let them cost is never more,
