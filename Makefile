@@ -59,7 +59,7 @@ test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000
 	sh internal/tools/need.sh
 	sh internal/tools/long.sh
 
-test-podman: agent ## runs in containers by a real podman, and what make test does over a container, which it leaves out where there is no podman
+test-podman: agent ## images and runs in containers by a real podman, and what make test does over a container, which it leaves out where there is no podman
 	sh internal/tools/need.sh podman
 	DLWB_RIGS=1 go test -count=1 -v -timeout 30m -run 'Container|InTheImage|AnImageIsBuilt|UnchangedImage|SlowPodman' ./remote/transport ./remote ./remote/environment ./cloud/ownimage ./cli
 
@@ -116,7 +116,7 @@ corpus: ## what real frameworks print, beside the true values, into metrics/test
 bench-environments: ## a first environment by uv and by pip, and an unchanged one, and image, on eight nodes (packages from the index, nothing cached)
 	sh internal/tools/need.sh podman
 	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
-	DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|Unchanged' -benchtime 3x ./remote/environment
+	DLWB_RIGS=1 DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|Unchanged' -benchtime 3x ./remote/environment
 
 bench-nodes: agent ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
 	sh internal/tools/need_bench.sh

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 type site struct {
 	t         *testing.T
 	home, dir string
+	also      string // behind dir on the path
 	python    string
 }
 
@@ -22,7 +24,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t, t.TempDir(), t.TempDir(), python}
+	s := &site{t: t, home: t.TempDir(), dir: t.TempDir(), python: python}
 	if err := os.Mkdir(filepath.Join(s.home, ".dlwb"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func (s *site) install(name, version string, age time.Duration) {
 func (s *site) packages() []string {
 	s.t.Helper()
 	c := exec.Command(s.python, "-")
-	c.Env = append(os.Environ(), "HOME="+s.home, "PYTHONPATH="+s.dir)
+	c.Env = append(os.Environ(), "HOME="+s.home, "PYTHONPATH="+s.dir+s.also)
 	c.Stdin = strings.NewReader(packagesProgram)
 	out, err := c.Output()
 	if err != nil {
@@ -133,6 +135,64 @@ func TestAHomeWithoutRoomForItIsNoHindrance(t *testing.T) {
 	for range 2 {
 		if !s.has("first==1.0") {
 			t.Error("a package is missing")
+		}
+	}
+}
+
+// Python's own importlib.metadata reads the same of every form in which a package may
+// lie there, and of all that this machine has.
+func TestPackagesAreThoseThatPythonTells(t *testing.T) {
+	s := newSite(t)
+	write := func(path, text string) {
+		path = filepath.Join(s.dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	headers := func(name, version string) string {
+		return "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\nAuthor: Zoë\n\nName: of the description\nVersion: 9\n"
+	}
+	write("a_b-1.0.dist-info/METADATA", headers("A.b", "1.0"))
+	write("folder.egg-info/PKG-INFO", headers("folder", "2.0+cu121"))
+	write("file-3.0.egg-info", headers("file", "3.0"))
+	write("egg-4.0-py3.egg/EGG-INFO/PKG-INFO", headers("egg", "4.0"))
+	s.also = string(os.PathListSeparator) + filepath.Join(s.dir, "egg-4.0-py3.egg")
+	write("half-5.0.dist-info/RECORD", "") // an installation that was cut
+	write("latin-6.0.dist-info/METADATA", strings.Replace(headers("latin", "6.0"), "ë", "\xeb", 1))
+	for dir, direct := range map[string]string{
+		"git":   `{"url": "https://user:secret@host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}`,
+		"local": `{"url": "file:///home/me/x", "dir_info": {"editable": true}}`,
+	} {
+		write(dir+"-7.0.dist-info/METADATA", headers(dir, "7.0"))
+		write(dir+"-7.0.dist-info/direct_url.json", direct)
+	}
+	c := exec.Command(s.python, "-c", `
+from importlib import metadata
+for d in metadata.distributions():
+    try:
+        if d.metadata["Name"] and not d.read_text("direct_url.json"):
+            print(d.metadata["Name"] + "==" + d.version)
+    except UnicodeDecodeError:
+        print("latin==6.0")`)
+	c.Env = append(os.Environ(), "HOME="+s.home, "PYTHONPATH="+s.dir+s.also)
+	c.Dir = s.home
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSpace(string(out)), "\n")
+	got := s.packages()
+	for _, line := range append(want, "git @ git+https://host/x.git@abc", "local @ file:///home/me/x") {
+		if !slices.Contains(got, line) {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) && !strings.Contains(line, " @ ") {
+			t.Errorf("%s is none of Python's", line)
 		}
 	}
 }

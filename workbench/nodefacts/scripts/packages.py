@@ -23,37 +23,65 @@ try:
 except (OSError, ValueError):
     pass
 import json, re
-try:
-    from importlib import metadata, util
-except ImportError:
-    sys.exit(1)
-packages, torch, cuda = [], "", ""
-for d in metadata.distributions():
+
+
+def read(*path):
+    """The text of a file; none where it can't be read."""
     try:
-        name, version = d.metadata["Name"], d.version
-        if not name:
+        with open(os.path.join(*path), encoding="utf-8", errors="surrogateescape") as f:
+            return f.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def packaged():
+    """Where the headers of each distribution on the path are, as importlib.metadata
+    looks for them (PEP 376, PEP 660, eggs); that one parses each of them as a mail, and
+    takes seven times as long."""
+    for path in sys.path:
+        try:
+            entries = os.listdir(path or ".")
+        except OSError:
             continue
-        line = name + "==" + str(version)
-        direct = d.read_text("direct_url.json")
-        if direct:
-            direct = json.loads(direct)
-            url = re.sub(r"//[^/@]*@", "//", direct.get("url", ""))
-            vcs = direct.get("vcs_info")
-            if vcs:
-                line = "%s @ %s+%s@%s" % (name, vcs.get("vcs"), url, vcs.get("commit_id"))
-            elif url:
-                line = name + " @ " + url
-        packages.append(line)
-    except Exception:
+        for entry in entries:
+            lower = entry.lower()
+            if lower.endswith(".dist-info"):
+                yield (path, entry), "METADATA"
+            elif lower.endswith(".egg-info"):
+                if os.path.isdir(os.path.join(path, entry)):
+                    yield (path, entry), "PKG-INFO"
+                else:
+                    yield (path,), entry
+            elif lower == "egg-info" and path.lower().endswith(".egg"):
+                yield (path, entry), "PKG-INFO"
+
+
+packages, torch, cuda = [], "", ""
+for where_it_is, headers in packaged():
+    # Name and version are among the first headers; the description is behind them.
+    said = dict(line.split(":", 1) for line in read(*where_it_is, headers).split("\n\n")[0].splitlines()
+                if line.startswith(("Name:", "Version:")))
+    if "Name" not in said:
+        continue
+    name = said["Name"].strip()
+    line = "%s==%s" % (name, said.get("Version", "").strip() or None)
+    try:
+        direct = json.loads(read(*where_it_is, "direct_url.json") or "{}")
+        url = re.sub(r"//[^/@]*@", "//", direct.get("url", ""))
+        vcs = direct.get("vcs_info")
+        if vcs:
+            line = "%s @ %s+%s@%s" % (name, vcs.get("vcs"), url, vcs.get("commit_id"))
+        elif url:
+            line = name + " @ " + url
+    except (ValueError, TypeError, AttributeError):
         pass
-try:
-    found = util.find_spec("torch")
-    if found and found.origin:
-        text = open(os.path.join(os.path.dirname(found.origin), "version.py")).read()
+    packages.append(line)
+for path in sys.path:
+    text = read(path, "torch", "version.py")
+    if text:
         get = lambda key: (re.search(r"^%s(?:: *[^=]*)? = ['\"]([^'\"]*)" % key, text, re.M) or [0, ""])[1]
         torch, cuda = get("__version__"), get("cuda")
-except Exception:
-    pass
+        break
 said = json.dumps({"packages": packages, "torch": torch, "cuda": cuda})
 print(said)
 if 2 < time.time() - newest:  # else it may change again without its time showing it
