@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 	"github.com/dlwb/dlwb/metrics/sense"
@@ -43,7 +44,7 @@ type value struct {
 type scanner struct {
 	names understood
 	passedOver
-	pairs     []keyed // reused
+	pairs     []braces.Pair // reused
 	line      string
 	found     found
 	before    string // the word before the present one, when only a blank is between
