@@ -129,6 +129,8 @@ func (s *Series) Axis() Axis {
 		}
 	}
 	switch {
+	case s.stepStays(): // the last step of each epoch
+		return AxisEpoch
 	case all >= AxisInner:
 		return all
 	case stepped*100 >= s.n*95: // a summary among them
@@ -141,6 +143,17 @@ func (s *Series) Axis() Axis {
 		return AxisStep
 	}
 	return AxisNone
+}
+
+// stepStays reports whether each point has the step of the one before, in another epoch: then
+// the step does not say where a point is.
+func (s *Series) stepStays() bool {
+	for i := 1; i < s.n; i++ {
+		if a, b := s.at(i-1), s.at(i); a.has&b.has != hasStep|hasEpoch || a.step != b.step || a.epoch == b.epoch {
+			return false
+		}
+	}
+	return s.n > 1
 }
 
 // crowded reports whether whole epochs have two values each or more: then the order tells more.
