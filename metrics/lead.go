@@ -269,7 +269,7 @@ func (s *scanner) ends(i int) {
 }
 
 // beforePlace are what stands between the name of a value and its place.
-var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ ", " "}
+var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ ", " @", " "}
 
 // atPlace reads "Training loss (for one batch) at step 200: 1.2", "Cost after epoch 3 = 0.5", "Loss step 3: 0.5"
 // and "The loss for the pretraining iteration 3 is 0.5", whose step begins at start and ends at next.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -163,7 +164,7 @@ func (s *scanner) key(start, end int) int {
 	if next := s.place(key, end); next > 0 {
 		return next
 	}
-	if next := s.bracketed(start, end); next > 0 {
+	if next := cmp.Or(s.bracketed(start, end), s.summed(key, end)); next > 0 {
 		return next
 	}
 	named := lexis.NameEnd(line, end)
@@ -219,6 +220,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		at++
 	}
 	sep, at := lexis.Separator(s.line, at)
+	if n := end + len("=="); strings.HasPrefix(s.line[end:], "==") && lexis.Digits(s.line, n) > n { // "Epoch==3 early stop"
+		sep, at = '=', n
+	}
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
 		if n, ok := lexis.OrdinalBefore(s.line[:end-len(key)]); ok {
@@ -366,7 +370,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || strings.HasSuffix(v.show, "losses") && (v.list || !v.Real) || v.list && v.kind < measure || !v.Real && v.kind == unknown && v.term.split == "val" && remark.IsAllowed(name) {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || strings.HasSuffix(v.show, "losses") && (v.list || !v.Real) || v.list && v.kind < measure && !(v.kind == unknown && v.Real && s.lists()) || !v.Real && v.kind == unknown && v.term.split == "val" && remark.IsAllowed(name) {
 		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
