@@ -93,6 +93,8 @@ func (p *phase) begins(line string, at int64) bool {
 		switch i++; {
 		case i == 1 && (word == "evaluate" || word == "evaluating") && strings.IndexByte(text, ':') > 0: // "evaluate:dev"
 			said = true
+		case splits[word] == "eval" && split != "" && text[0] != line[0] && text[len(text)-1] != line[len(line)-1]: // "*** Test evaluation ***"
+			said, p.told = true, true
 		case splits[word] != "" && split == "":
 			split = splits[word]
 			said = said || i == 1 && strings.HasSuffix(word, "ing") && dots

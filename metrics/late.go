@@ -35,6 +35,9 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 		return false
 	case len(f.counters) > 0:
 		return r.placesLate(f, rank, message)
+	case r.phase.split != "" && o.IsFramed():
+		r.tellLate(o.Release())
+		return false
 	case r.latest.unit == noUnit && r.placed():
 		r.tellLate(o.Settle())
 		return false
@@ -65,6 +68,9 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 		r.tellLate(r.order.Settle())
 		return false
 	} else if !first && (c.unit != p.unit || c.n == p.n) {
+		if c.unit == p.unit && behind.Of(message) == behind.Ends {
+			r.tellLate(r.order.Closes())
+		}
 		return false
 	}
 	f = f.kept()
@@ -74,7 +80,11 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 	}
 	doubt := p.n <= 1 && behind.Bare(message) || // "loss 2.3", "Epoch 1", "loss 1.9": before the training, and in its first epoch
 		slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }) // "epoch 3 done, 120 samples/s" has none
-	told := r.order.Place(behind.Of(message), doubt, early...)
+	says := behind.Of(message)
+	if r.order.IsFramed() && message[len(message)-1] == ':' { // "Evaluation at epoch 3:" stands in it
+		says = behind.Nothing
+	}
+	told := r.order.Place(says, doubt, early...)
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)
