@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/braces"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // dict reads a line whose last part is a dictionary that begins at open. It
@@ -15,7 +16,9 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	if !ok {
 		return found{}, false
 	}
-	s.pairs = pairs[:0]
+	if s.pairs = pairs[:0]; remark.TellsBest(line, from, false) { // "best valid: {…}" was told before
+		return found{}, true
+	}
 	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"

@@ -153,7 +153,7 @@ func (s *scanner) key(start, end int) int {
 	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || lexis.IsUnitOf(line, start, end) {
 		return end
 	}
-	if start > 1 && line[start-1] == ' ' && lexis.IsDigit(line[start-2]) && remark.IsUnit(key) {
+	if remark.IsUnit(key) {
 		if next := s.spoken(start, end); next > 0 {
 			return next
 		}

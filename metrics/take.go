@@ -39,6 +39,8 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		case fromTable:
 		case (v.rate || lexis.IsRate(show[strings.IndexByte(show, '/')+1:]) || lexis.IsRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
+		case axis == AxisNone && r.cameTo(show, v.Value): // the total of the last epoch, once more
+			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
 		case axis == AxisStep && epoch && !inner && r.wasInner(show):
@@ -55,6 +57,12 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		}
 		r.value(show, v, axis, f.shape, rank)
 	}
+}
+
+// cameTo reports whether the last epoch came to this value, of which the steps have others.
+func (r *Reader) cameTo(show string, v float64) bool {
+	s := r.series[r.scanner.names.ofEpoch(show)]
+	return s != nil && s.ordinal > 0 && sameValue(s.last.Value, v)
 }
 
 // hasCurve reports whether a series has points enough for a curve.

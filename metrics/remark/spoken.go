@@ -7,18 +7,21 @@ import (
 )
 
 // Spoken finds the name of a value before the words that say over how many it is, without
-// brackets: "Avg reward over the last 100 episodes". unit is where the last of these words begins,
+// brackets: "Avg reward over the last 100 episodes", "Loss per 100 training steps". unit is where the last of these words begins,
 // and from where the message does; start equals end where nothing is said of that.
 func Spoken(line string, from, unit int) (start, end int) {
 	end = unit
-	said := false
+	said, counted, of := false, false, ""
 	for end > from {
 		before := strings.TrimRight(line[from:end], " ")
 		word := before[strings.LastIndexByte(before, ' ')+1:]
 		at := from + len(before) - len(word)
 		switch {
 		case !said && IsCount(word):
-		case spans[strings.ToLower(word)] || word == "the":
+			counted = true
+		case !said && !counted && of == "" && lexis.IsWord(word) && !spans[strings.ToLower(word)]: // "per 100 evaluation steps"
+			of = word
+		case counted && (spans[strings.ToLower(word)] || word == "the"):
 			said = said || word != "the"
 		case !said || word == "":
 			return 0, 0
