@@ -294,7 +294,9 @@ func (c *counters) take(found []counter) Axis {
 	axis := AxisNone
 	best := -1
 	for i, f := range found {
-		if f.unit == unitEpoch {
+		if f.unit == unitEpoch && f.n == 1 && f.total == 1 && c.hasEpoch && c.progress.Epochs == 0 { // of a loop that counts itself
+			axis = max(axis, AxisEpoch)
+		} else if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
 		} else if best < 0 || found[best].episodes && !f.episodes && !f.inEpoch || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {

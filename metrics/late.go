@@ -24,6 +24,8 @@ type latePlaces struct {
 	n           float64
 	step, stepB *int64
 	epoch, epoB *float64
+	firstStep   *int64 // the first place
+	firstEpoch  *float64
 }
 
 // isLate takes a line into the order of the stream: it is kept until its place is told, or tells those of
@@ -32,6 +34,9 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 	o := &r.order
 	switch {
 	case o.Settled():
+		if len(f.counters) == 0 && len(f.values) > 0 {
+			r.tellFirst(f.shape)
+		}
 		return false
 	case len(f.counters) > 0:
 		return r.placesLate(f, rank, message)
@@ -103,6 +108,22 @@ func (s shapes) early(r *Reader) (all []behind.Line[late]) {
 		}
 	}
 	return all
+}
+
+// tellFirst adds what came once before anything said where the run is, when its like has come again: of the
+// first place, unless that has values of its own.
+func (r *Reader) tellFirst(hash uint64) {
+	p := &r.latest
+	for _, one := range r.shapes {
+		if one.hash != hash || one.first == nil || len(one.held) != 1 || one.judged {
+			continue
+		}
+		one.judged, one.held = true, nil
+		told := func(v value) bool { return r.series[v.show] != nil && r.series[v.show].ordinal > 0 }
+		if (p.firstStep != r.step || p.firstEpoch != r.epoch) && !slices.ContainsFunc(one.first.found.values, told) {
+			r.tellAt(*one.first, p.firstStep, p.firstEpoch)
+		}
+	}
 }
 
 // tellLate adds the values of lines that wait no longer.

@@ -11,13 +11,17 @@ import (
 
 // take goes on to where a line says that the run is and adds its values.
 func (r *Reader) take(f found, rank int, fromTable bool) {
-	if len(f.counters) > 0 && len(r.shapes) > 0 && !r.placed() {
+	first := len(f.counters) > 0 && !r.placed()
+	if first && len(r.shapes) > 0 {
 		f.counters, f.values = slices.Clone(f.counters), slices.Clone(f.values) // what is read in between uses the same room
 		r.shapes.placed(r)
 	}
 	axis := r.counters.take(f.counters)
 	r.counters.begins(f)
 	r.place()
+	if first {
+		r.latest.firstStep, r.latest.firstEpoch = r.step, r.epoch
+	}
 	r.addHits()
 	if fromTable && axis == AxisNone {
 		axis = AxisEpoch
