@@ -357,6 +357,9 @@ func (s *scanner) spoken(start, end int) int {
 		s.phrase, s.mean = from, true
 		defer func() { s.mean = false }()
 		if s.value(from, stop, value{figure: f}) {
+			if last := &s.found.values[len(s.found.values)-1]; strings.HasPrefix(s.line[stop:], " per ") { // beside that of the whole epoch
+				last.show = s.names.averaged(last.show)
+			}
 			return s.behind(f.Next)
 		}
 	}

@@ -465,6 +465,8 @@ func (s *scanner) context(key string, start, end int) {
 	}
 	if n := lexis.Digits(s.line, min(end+1, len(s.line))); n > end+1 && strings.HasPrefix(s.line[n:], ": ") && few[lower] && len(s.found.counters)+len(s.found.values) == 0 {
 		s.thing = lower + "_" + s.line[end+1:n]
+	} else if name, ok := remark.One(s.line, end); ok && few[lower] && start == lexis.SkipBlanks(s.line, s.from) { // "Task mnli -- dev acc: 84.4"
+		s.thing = lower + "_" + name
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
@@ -472,7 +474,7 @@ func (s *scanner) context(key string, start, end int) {
 }
 
 // few are what there are a few of, each with values of its own: a curve of all would be of none.
-var few = set(`class fold species`)
+var few = set(`class fold species task`)
 
 // mark makes a name part of the line's shape (FNV-1a).
 func (s *scanner) mark(name string) {

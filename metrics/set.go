@@ -120,12 +120,14 @@ func (s *ordered) Insert(low int, p stored) {
 func (s *Series) Axis() Axis {
 	all := Axis(AxisStep)
 	both := uint8(hasStep | hasEpoch)
-	stepped := 0
+	stepped, epoched := 0, 0
 	for i := range s.n {
 		all = min(all, s.at(i).x)
 		both &= s.at(i).has
 		if s.at(i).x >= AxisInner {
 			stepped++
+		} else if s.at(i).x == AxisEpoch {
+			epoched++
 		}
 	}
 	switch {
@@ -135,7 +137,7 @@ func (s *Series) Axis() Axis {
 		return all
 	case stepped*100 >= s.n*95: // a summary among them
 		return AxisStep
-	case all == AxisEpoch && both&hasEpoch != 0 && !s.crowded():
+	case (all == AxisEpoch || s.n > 2 && epoched == s.n-1 && s.at(epoched).x == AxisNone) && both&hasEpoch != 0 && !s.crowded(): // the last may sum up
 		return AxisEpoch
 	case both&hasEpoch != 0 && s.rises(func(p *stored) float64 { return float64(p.epoch) }):
 		return AxisEpoch

@@ -36,13 +36,13 @@ func Spoken(line string, from, unit int) (start, end int) {
 }
 
 // Titles reports whether a word that begins at i is the first of a title in brackets with which a
-// line begins: "[Val Classifier] Epoch: 1".
+// line begins: "[Val Classifier] Epoch: 1", "[Val 3]: loss 0.5".
 func Titles(line string, i int) bool {
 	if i == 0 || line[i-1] != '[' || strings.TrimLeft(line[:i], " [") != "" {
 		return false
 	}
 	words, end := Bracket(line, i-1)
-	return end > i && !strings.ContainsAny(words, "0123456789")
+	return end > i && (!strings.ContainsAny(words, "0123456789") || strings.HasPrefix(line[end:], ":"))
 }
 
 // IsUnit reports whether a word is for what an average is over: episodes, steps.
