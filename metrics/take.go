@@ -11,6 +11,9 @@ import (
 
 // take goes on to where a line says that the run is and adds its values.
 func (r *Reader) take(f found, rank int, fromTable bool) {
+	if r.bars.pending && r.bars.onlyEnd() && r.bars.epoch.unit == unitEpoch && len(f.counters) == 0 && len(f.values) > 0 {
+		r.flushBar() // the epoch above is over: the line is of that, and not of the one before
+	}
 	first := len(f.counters) > 0 && !r.placed()
 	if first && len(r.shapes) > 0 {
 		f.counters, f.values = slices.Clone(f.counters), slices.Clone(f.values) // what is read in between uses the same room
