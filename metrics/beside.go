@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -83,6 +84,23 @@ func (s *scanner) coupled(start, end int) int {
 		}
 	}
 	return c.Next
+}
+
+// summed reads the loss of which its line says no more than the data that it is of, and the sum that it is:
+// "train==[0.59=0.58 + 0.01]"; 0 where there is none.
+func (s *scanner) summed(key string, end int) int {
+	split, at := splits[strings.ToLower(key)], end+len("==[")
+	f, ok := lexis.Number(s.line, min(at, len(s.line)))
+	if split == "" || !ok || !strings.HasPrefix(s.line[end:], "==[") || lexis.Sum(s.line, f.Next) == f.Next || !s.value(end-len(key), end, value{figure: f}) {
+		return 0
+	}
+	s.sticky = split
+	return f.Next
+}
+
+// lists reports whether a list before, of the same line, is of a score: "recall=[0.1, 0.2], hitrate=[0.3, 0.4]".
+func (s *scanner) lists() bool {
+	return slices.ContainsFunc(s.found.values, func(v value) bool { return v.list && v.kind >= weak })
 }
 
 // beforeKept leaves the values that stand before a sentence about a model that was

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/decimal"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
@@ -63,7 +64,7 @@ func (r *Reader) said(key, value string) {
 		return
 	}
 	v := known(r.scanner.names.term(key, ""), f)
-	if c, ok := dictCounter(keyed{key: key, value: f.Value}); ok || v.kind < weak || v.show == "" {
+	if c, ok := dictCounter(braces.Pair{Key: key, Value: f.Value}); ok || v.kind < weak || v.show == "" {
 		if ok && c.unit == unitEpoch && !r.counters.hasEpoch {
 			r.counters.take([]counter{c})
 		}
@@ -86,7 +87,7 @@ func (b *block) result(key, text string, indent int) {
 		b.path = b.path[:len(b.path)-1]
 	}
 	if text == "" {
-		if len(b.path) < deepestDict {
+		if len(b.path) < braces.Deepest {
 			b.path = append(b.path, nesting{strings.Clone(key), indent})
 		}
 		return
@@ -109,7 +110,7 @@ func (r *Reader) endBlock() {
 		s := &r.scanner
 		s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
 		for _, row := range b.rows {
-			if c, ok := dictCounter(keyed{key: row.key, value: row.value}); ok {
+			if c, ok := dictCounter(braces.Pair{Key: row.key, Value: row.value}); ok {
 				if c.global && !strings.Contains(row.key, "/") {
 					s.found.counters = append(s.found.counters, c)
 				}

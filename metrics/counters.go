@@ -91,7 +91,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	c.episodes = strings.HasPrefix(key[1:], "pisode")
 	c.global = joined || isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
-	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
+	if c.vague = plural && c.total == 0 && !c.global && !(opened && sep == '-') && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
 	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) || lexis.HasUnit(s.line, next) && lexis.IsMeasured(s.line[c.at:next]) { // "time for 1 epoch: 29.04 secs"
@@ -294,7 +294,9 @@ func (c *counters) take(found []counter) Axis {
 	axis := AxisNone
 	best := -1
 	for i, f := range found {
-		if f.unit == unitEpoch {
+		if f.unit == unitEpoch && f.n == 1 && f.total == 1 && c.hasEpoch && c.progress.Epochs == 0 { // of a loop that counts itself
+			axis = max(axis, AxisEpoch)
+		} else if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
 		} else if best < 0 || found[best].episodes && !f.episodes && !f.inEpoch || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {

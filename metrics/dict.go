@@ -5,210 +5,20 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/braces"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
-
-// Bounds of what is read of one dictionary.
-const (
-	deepestDict = 6
-	mostPairs   = 512
-)
-
-// keyed is one number of a dictionary, with the keys that lead to it.
-type keyed struct {
-	key   string // joined by '/'
-	value float64
-	text  string // what stood there when it is no number
-	real  bool
-}
-
-// dict reads the dictionary that begins at i and ends the line, as JSON or as
-// Python prints it. Numbers may be quoted.
-type dict struct {
-	text  string
-	i     int
-	pairs []keyed
-	keys  []string
-}
-
-// readDict returns the numbers in a dictionary; false when text is none to its end.
-func readDict(text string, buffer []keyed) ([]keyed, bool) {
-	d := dict{text: text, pairs: buffer[:0]}
-	if !d.object(0) || lexis.SkipBlanks(text, d.i) != len(text) {
-		return nil, false
-	}
-	return d.pairs, true
-}
-
-func (d *dict) skip() byte {
-	d.i = lexis.SkipBlanks(d.text, d.i)
-	if d.i >= len(d.text) {
-		return 0
-	}
-	return d.text[d.i]
-}
-
-func (d *dict) object(depth int) bool {
-	if d.skip() != '{' || depth > deepestDict {
-		return false
-	}
-	d.i++
-	if d.skip() == '}' {
-		d.i++
-		return true
-	}
-	for {
-		key, ok := d.quoted()
-		if !ok || d.skip() != ':' {
-			return false
-		}
-		d.i++
-		d.keys = append(d.keys, key)
-		if !d.item(depth) {
-			return false
-		}
-		d.keys = d.keys[:len(d.keys)-1]
-		switch d.skip() {
-		case ',':
-			d.i++
-			if d.skip() == '}' {
-				d.i++
-				return true
-			}
-		case '}':
-			d.i++
-			return true
-		default:
-			return false
-		}
-	}
-}
-
-// quoted reads a string in either kind of quotes.
-func (d *dict) quoted() (string, bool) {
-	q := d.skip()
-	if q != '"' && q != '\'' {
-		return "", false
-	}
-	start := d.i + 1
-	for i := start; i < len(d.text); i++ {
-		switch d.text[i] {
-		case '\\':
-			i++
-		case q:
-			d.i = i + 1
-			return d.text[start:i], true
-		}
-	}
-	return "", false
-}
-
-func (d *dict) item(depth int) bool {
-	switch c := d.skip(); {
-	case c == '{':
-		return d.object(depth + 1)
-	case c == '[' || c == '(':
-		return d.list(depth)
-	case c == '"' || c == '\'':
-		text, ok := d.quoted()
-		if !ok {
-			return false
-		}
-		d.add(text)
-		return true
-	}
-	start := d.i
-	for depth := 0; d.i < len(d.text); d.i++ {
-		c := d.text[d.i]
-		if c == '(' || c == '[' {
-			depth++
-		} else if c == ')' || c == ']' {
-			depth--
-		}
-		if depth <= 0 && (c == ',' || c == '}') || depth < 0 {
-			break
-		}
-	}
-	d.add(strings.TrimSpace(d.text[start:d.i]))
-	return d.i > start
-}
-
-// list skips a list; its first number stands for it when it is the only one.
-func (d *dict) list(depth int) bool {
-	start := d.i
-	for ; d.i < len(d.text); d.i++ {
-		switch d.text[d.i] {
-		case '"', '\'':
-			if _, ok := d.quoted(); !ok {
-				return false
-			}
-			d.i--
-		case '[', '(', '{':
-			depth++
-		case ']', ')', '}':
-			depth--
-		}
-		if d.i > start && depth <= 0 && strings.IndexByte(")]}", d.text[d.i]) >= 0 {
-			break
-		}
-		if depth > 64 {
-			return false
-		}
-	}
-	if d.i >= len(d.text) {
-		return false
-	}
-	d.i++
-	if inside := d.text[start+1 : d.i-1]; strings.IndexByte(inside, ',') < 0 {
-		d.add(strings.TrimSpace(inside))
-	}
-	return true
-}
-
-func (d *dict) add(text string) {
-	if len(d.pairs) >= mostPairs {
-		return
-	}
-	p := keyed{text: text}
-	if inside := lexis.Unwrapped(text, 0); inside > 0 {
-		text, _, _ = strings.Cut(strings.Trim(text[inside:], "[)]"), ",")
-	}
-	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {
-		p.value, p.real, p.text = f.Value, f.Real, ""
-	} else if p.text == "" {
-		return
-	}
-	p.key = pathOf(d.keys)
-	d.pairs = append(d.pairs, p)
-}
-
-// containers are members that hold what was measured, and not more: what they hold of
-// one split has that for its first name.
-var containers = set(`metrics metric logs scalars results values stats`)
-
-// pathOf is the name of a value below keys: {"metrics": {"val": {"loss": {"value": 0.5}}}}
-// is val/loss.
-func pathOf(keys []string) string {
-	if n := len(keys); n > 1 && keys[n-1] == "value" {
-		keys = keys[:n-1]
-	}
-	if len(keys) > 2 && containers[keys[0]] && splits[keys[1]] != "" {
-		keys = keys[1:]
-	}
-	if len(keys) == 1 {
-		return keys[0]
-	}
-	return strings.Join(keys, "/")
-}
 
 // dict reads a line whose last part is a dictionary that begins at open. It
 // reports false when it is not one, or has nothing to place it by.
 func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
-	pairs, ok := readDict(strings.TrimSuffix(line[open:], "."), s.pairs)
+	pairs, ok := braces.Read(strings.TrimSuffix(line[open:], "."), s.pairs)
 	if !ok {
 		return found{}, false
 	}
-	s.pairs = pairs[:0]
+	if s.pairs = pairs[:0]; remark.TellsBest(line, from, false) { // "best valid: {…}" was told before
+		return found{}, true
+	}
 	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
@@ -229,18 +39,18 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	}
 	said = eventOf(pairs, line[from:open], said)
 	for _, p := range pairs {
-		if len(p.key) > longestName {
+		if len(p.Key) > longestName {
 			continue
 		}
 		if c, ok := dictCounter(p); ok {
 			s.found.counters = append(s.found.counters, c)
-			s.mark(p.key)
+			s.mark(p.Key)
 			continue
 		}
-		if p.text != "" {
+		if p.Text != "" {
 			continue
 		}
-		v := value{term: s.names.term(p.key, said), figure: figure{Value: p.value, Real: p.real}}
+		v := value{term: s.names.term(p.Key, said), figure: figure{Value: p.Value, Real: p.Real}}
 		if v.kind == never || v.show == "" {
 			continue
 		}
@@ -248,8 +58,8 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		s.mark(v.show)
 	}
 	for _, p := range pairs {
-		if strings.HasSuffix(p.key, "_runtime") { // of the whole run
-			if strings.HasPrefix(p.key, "train") {
+		if strings.HasSuffix(p.Key, "_runtime") { // of the whole run
+			if strings.HasPrefix(p.Key, "train") {
 				s.found.values = s.found.values[:0]
 			}
 		}
@@ -273,45 +83,45 @@ func ofBefore(values []value, from int) (kept []value) {
 
 // eventOf names the value of an event, {"key": "loss", "value": 0.5}, after its
 // key, and returns the data that a member says it is of: {"split": "val"}.
-func eventOf(pairs []keyed, before, said string) string {
+func eventOf(pairs []braces.Pair, before, said string) string {
 	name, value := "", -1
 	if label, ok := strings.CutSuffix(strings.TrimRight(before, " "), ":"); ok { // eval_accuracy: {"value": 0.5}
 		name = label[strings.LastIndexByte(label, ' ')+1:]
 	}
 	for i, p := range pairs {
-		switch p.key {
+		switch p.Key {
 		case "key", "name", "metric", "tag", "metric_name", "series":
-			if p.text != "" && strings.IndexByte(p.text, ' ') < 0 {
-				name = p.text
+			if p.Text != "" && strings.IndexByte(p.Text, ' ') < 0 {
+				name = p.Text
 			}
 		case "value":
-			if p.text == "" {
+			if p.Text == "" {
 				value = i
 			}
 		case "split", "phase", "mode", "stage", "subset", "partition", "event", "type", "_type", "kind":
-			word, _, _ := strings.Cut(strings.ToLower(p.text), "_") // eval_step
-			if split := splits[word]; split != "" && said == "" && (split != "train" || word == p.text) {
+			word, _, _ := strings.Cut(strings.ToLower(p.Text), "_") // eval_step
+			if split := splits[word]; split != "" && said == "" && (split != "train" || word == p.Text) {
 				said = split
 			}
 		}
 	}
 	if name != "" && value >= 0 {
-		pairs[value].key = name
+		pairs[value].Key = name
 	}
 	return said
 }
 
 // dictCounter takes a pair that says where the run is.
-func dictCounter(p keyed) (counter, bool) {
-	c := counter{n: p.value}
-	if p.text != "" { // '12/94'
+func dictCounter(p braces.Pair) (counter, bool) {
+	c := counter{n: p.Value}
+	if p.Text != "" { // '12/94'
 		var next int
 		var ok bool
-		if c, next, ok = ofTotal(p.text, 0); !ok || c.total == 0 || next < len(p.text) {
+		if c, next, ok = ofTotal(p.Text, 0); !ok || c.total == 0 || next < len(p.Text) {
 			return counter{}, false
 		}
 	}
-	key := strings.TrimSuffix(p.key, maxSteps)
+	key := strings.TrimSuffix(p.Key, maxSteps)
 	key = key[strings.LastIndexByte(key, '/')+1:]
 	if split, base := cutSplit(key); split != "" && isGlobal(base) { // train_num_updates
 		key = base
@@ -343,7 +153,7 @@ func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool
 func splitAlone(before string) string {
 	before = strings.TrimRight(before, " |:-=")
 	word := strings.ToLower(before[strings.LastIndexByte(before, ' ')+1:])
-	if split, of, _ := strings.Cut(word, "_"); containers[of] { // val_metrics={
+	if split, of, _ := strings.Cut(word, "_"); braces.Containers[of] { // val_metrics={
 		word = split
 	}
 	return splits[word]

@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/export"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/sense"
@@ -44,18 +45,18 @@ func unwrapJSON(line string) (inside string, whole, ok bool) {
 	if !named {
 		return "", false, false
 	}
-	pairs, parsed := readDict(line, nil)
+	pairs, parsed := braces.Read(line, nil)
 	if !parsed {
 		return "", false, false
 	}
 	members := 0
 	for _, p := range pairs {
 		members++
-		if messageKeys[p.key] && p.text != "" && !ok {
-			inside, ok = p.text, true
+		if messageKeys[p.Key] && p.Text != "" && !ok {
+			inside, ok = p.Text, true
 			continue
 		}
-		if p.text == "" && !strings.Contains(p.key, "/") && sense.Of(strings.ToLower(lexis.Snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
+		if p.Text == "" && !strings.Contains(p.Key, "/") && sense.Of(strings.ToLower(lexis.Snake(strings.Trim(p.Key, "_@")))) != never && !isClock(p.Key) {
 			return "", false, false
 		}
 	}

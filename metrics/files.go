@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -208,15 +209,15 @@ func ReadTrainerState(r io.Reader, add func(...Point)) (Progress, error) {
 			continue
 		}
 		at := nowhere()
-		var rest []keyed
+		var rest []braces.Pair
 		for _, key := range sortedKeys(entry) {
 			v, ok := jsonNumber(entry[key])
 			if ok && !at.takes(key, v) {
-				rest = append(rest, keyed{key: key, value: v})
+				rest = append(rest, braces.Pair{Key: key, Value: v})
 			}
 		}
 		for _, k := range rest {
-			at.add(add, names.name(k.key), k.value)
+			at.add(add, names.name(k.Key), k.Value)
 		}
 	}
 	p := Progress{Epochs: state.Epochs, Step: count(state.Step), Steps: count(state.Steps)}
@@ -249,7 +250,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	rows := jsonRows{names: fileNames{}, add: add}
 	defer rows.end()
-	var pairs []keyed
+	var pairs []braces.Pair
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
@@ -259,7 +260,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if found, ok := readDict(strings.TrimSpace(string(line)), pairs); ok {
+		if found, ok := braces.Read(strings.TrimSpace(string(line)), pairs); ok {
 			pairs = found
 			rows.read(found)
 		}
@@ -312,7 +313,7 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	if json.Unmarshal(text, &rows) == nil {
 		all := jsonRows{names: names, add: add}
 		for _, row := range rows {
-			if pairs, ok := readDict(oneLine(row), nil); ok {
+			if pairs, ok := braces.Read(oneLine(row), nil); ok {
 				all.read(pairs)
 			}
 		}

@@ -93,6 +93,10 @@ func (p *phase) begins(line string, at int64) bool {
 		switch i++; {
 		case i == 1 && (word == "evaluate" || word == "evaluating") && strings.IndexByte(text, ':') > 0: // "evaluate:dev"
 			said = true
+		case split != "" && splits[word] != "" && (split == "eval") != (splits[word] == "eval") && text[0] != line[0] && text[len(text)-1] != line[len(line)-1]: // "*** Test evaluation ***", "=== Evaluation on test ==="
+			if said, p.told = true, true; split == "eval" {
+				split = splits[word]
+			}
 		case splits[word] != "" && split == "":
 			split = splits[word]
 			said = said || i == 1 && strings.HasSuffix(word, "ing") && dots

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/sense"
 )
 
@@ -23,13 +24,13 @@ type jsonRows struct {
 type jsonRow struct {
 	at    place
 	said  string // the data that it is of
-	pairs []keyed
+	pairs []braces.Pair
 }
 
-func (t *jsonRows) read(pairs []keyed) {
+func (t *jsonRows) read(pairs []braces.Pair) {
 	row := jsonRow{at: nowhere(), said: eventOf(pairs, "", "")}
 	for _, p := range pairs {
-		if p.text == "" && len(p.key) <= 2*longestName && !row.at.takes(p.key, p.value) {
+		if p.Text == "" && len(p.Key) <= 2*longestName && !row.at.takes(p.Key, p.Value) {
 			row.pairs = append(row.pairs, p)
 		}
 	}
@@ -63,17 +64,17 @@ func (t *jsonRows) tell(row jsonRow) {
 		at.step, at.x = at.total, AxisStep
 	}
 	for _, p := range row.pairs {
-		if kind := sense.Of(strings.ToLower(p.key)); t.runs && at.x == AxisStep && kind < weak {
-			if u, _ := unitOf(p.key); u != noUnit || kind == never {
+		if kind := sense.Of(strings.ToLower(p.Key)); t.runs && at.x == AxisStep && kind < weak {
+			if u, _ := unitOf(p.Key); u != noUnit || kind == never {
 				continue
 			}
 		}
-		if at.x != AxisNone || sense.Of(strings.ToLower(p.key)) >= weak {
-			name := t.names.name(p.key)
-			if row.said != "" && Split(name) == "" && sense.Of(strings.ToLower(p.key)) >= weak {
+		if at.x != AxisNone || sense.Of(strings.ToLower(p.Key)) >= weak {
+			name := t.names.name(p.Key)
+			if row.said != "" && Split(name) == "" && sense.Of(strings.ToLower(p.Key)) >= weak {
 				name = row.said + "/" + name
 			}
-			at.add(t.add, name, p.value)
+			at.add(t.add, name, p.Value)
 		}
 	}
 }

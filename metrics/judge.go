@@ -32,6 +32,9 @@ func (s *scanner) judged() []value {
 			here = split
 		}
 		switch {
+		case len(f.values) > 1 && strings.HasSuffix(v.show, "epoch_time"): // beside what it took the time for, it is a clock
+			s.passedOver.add(v.show, "its name is that of a clock")
+			continue
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
 		case v.paired && v.kind == unknown && scored: // one of several that a loss is among
 		case v.paired && v.kind == unknown || !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):

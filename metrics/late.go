@@ -24,6 +24,8 @@ type latePlaces struct {
 	n           float64
 	step, stepB *int64
 	epoch, epoB *float64
+	firstStep   *int64 // the first place
+	firstEpoch  *float64
 }
 
 // isLate takes a line into the order of the stream: it is kept until its place is told, or tells those of
@@ -32,9 +34,15 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 	o := &r.order
 	switch {
 	case o.Settled():
+		if len(f.counters) == 0 && len(f.values) > 0 {
+			r.tellFirst(f.shape)
+		}
 		return false
 	case len(f.counters) > 0:
 		return r.placesLate(f, rank, message)
+	case r.phase.split != "" && o.IsFramed():
+		r.tellLate(o.Release())
+		return false
 	case r.latest.unit == noUnit && r.placed():
 		r.tellLate(o.Settle())
 		return false
@@ -65,6 +73,9 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 		r.tellLate(r.order.Settle())
 		return false
 	} else if !first && (c.unit != p.unit || c.n == p.n) {
+		if c.unit == p.unit && behind.Of(message) == behind.Ends {
+			r.tellLate(r.order.Closes())
+		}
 		return false
 	}
 	f = f.kept()
@@ -74,7 +85,11 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 	}
 	doubt := p.n <= 1 && behind.Bare(message) || // "loss 2.3", "Epoch 1", "loss 1.9": before the training, and in its first epoch
 		slices.ContainsFunc(f.values, func(v value) bool { return v.kind != measure }) // "epoch 3 done, 120 samples/s" has none
-	told := r.order.Place(behind.Of(message), doubt, early...)
+	says := behind.Of(message)
+	if r.order.IsFramed() && message[len(message)-1] == ':' { // "Evaluation at epoch 3:" stands in it
+		says = behind.Nothing
+	}
+	told := r.order.Place(says, doubt, early...)
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)
@@ -93,6 +108,22 @@ func (s shapes) early(r *Reader) (all []behind.Line[late]) {
 		}
 	}
 	return all
+}
+
+// tellFirst adds what came once before anything said where the run is, when its like has come again: of the
+// first place, unless that has values of its own.
+func (r *Reader) tellFirst(hash uint64) {
+	p := &r.latest
+	for _, one := range r.shapes {
+		if one.hash != hash || one.first == nil || len(one.held) != 1 || one.judged {
+			continue
+		}
+		one.judged, one.held = true, nil
+		told := func(v value) bool { return r.series[v.show] != nil && r.series[v.show].ordinal > 0 }
+		if (p.firstStep != r.step || p.firstEpoch != r.epoch) && !slices.ContainsFunc(one.first.found.values, told) {
+			r.tellAt(*one.first, p.firstStep, p.firstEpoch)
+		}
+	}
 }
 
 // tellLate adds the values of lines that wait no longer.

@@ -269,7 +269,7 @@ func (s *scanner) ends(i int) {
 }
 
 // beforePlace are what stands between the name of a value and its place.
-var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ ", " "}
+var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ ", " @", " "}
 
 // atPlace reads "Training loss (for one batch) at step 200: 1.2", "Cost after epoch 3 = 0.5", "Loss step 3: 0.5"
 // and "The loss for the pretraining iteration 3 is 0.5", whose step begins at start and ends at next.
@@ -357,6 +357,9 @@ func (s *scanner) spoken(start, end int) int {
 		s.phrase, s.mean = from, true
 		defer func() { s.mean = false }()
 		if s.value(from, stop, value{figure: f}) {
+			if last := &s.found.values[len(s.found.values)-1]; strings.HasPrefix(s.line[stop:], " per ") { // beside that of the whole epoch
+				last.show = s.names.averaged(last.show)
+			}
 			return s.behind(f.Next)
 		}
 	}

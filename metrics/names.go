@@ -122,7 +122,7 @@ func understand(phrase, said string) term {
 	}
 	t.splitLast = len(fields) > 1 && splits[strings.ToLower(fields[len(fields)-1])] != ""
 	base := strings.Trim(strings.Join(kept, "_"), "_.-/#|")
-	if stops[strings.ToLower(base)] || len(kept) > 0 && stops[strings.ToLower(kept[len(kept)-1])] && kept[len(kept)-1] != "A" { // "improved from 0.5"
+	if n := len(kept) - 1; stops[strings.ToLower(base)] || n > 0 && strings.EqualFold(kept[n], "per") || n >= 0 && stops[strings.ToLower(kept[n])] && kept[n] != "A" { // "improved from 0.5", "loss per 100 steps"
 		t.kind = never
 		return t
 	}

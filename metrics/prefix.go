@@ -169,6 +169,7 @@ func bracketLabel(line string, i int) (string, int) {
 	case strings.HasPrefix(after, "[") && word != "rank":
 	case roles[strings.TrimRight(word, " -_:=#")]:
 		return strings.TrimPrefix(after, ":"), lexis.SmallInt(number)
+	case saysMore(strings.TrimRight(word, " -_:=#.")): // [Epoch 3]: is where the run is
 	case colon && (word == "" || !strings.ContainsAny(word, " :/=[|")), word == "rank" || word == "default":
 		return strings.TrimPrefix(after, ":"), lexis.SmallInt(number)
 	}

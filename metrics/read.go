@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/export"
-	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
@@ -150,7 +150,7 @@ func Sniff(start []byte) Format {
 			return TrainerState
 		}
 		first, rest, _ := bytes.Cut(text, []byte{'\n'})
-		_, ok := readDict(strings.TrimSpace(string(first)), nil)
+		_, ok := braces.Read(strings.TrimSpace(string(first)), nil)
 		rest = bytes.TrimLeft(rest, " \r\n")
 		if _, _, packed := unwrap(strings.TrimSpace(string(first))); packed {
 			return Log
@@ -178,16 +178,5 @@ func isJSON(text []byte) bool {
 	if len(text) == 0 || text[0] != '{' || bytes.Contains(text, []byte("\n{")) || bytes.Contains(text, []byte(`"log_history"`)) {
 		return false
 	}
-	d := dict{text: strings.Join(strings.Fields(string(text[:min(len(text), 400)])), " "), i: 1}
-	if _, ok := d.quoted(); !ok || d.skip() != ':' {
-		return false
-	}
-	d.i++
-	if d.skip() != '[' {
-		return false
-	}
-	d.i++
-	d.skip()
-	_, ok := lexis.Number(d.text, d.i)
-	return ok
+	return braces.BeginsWithList(strings.Join(strings.Fields(string(text[:min(len(text), 400)])), " "))
 }

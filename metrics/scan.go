@@ -1,9 +1,11 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 	"github.com/dlwb/dlwb/metrics/sense"
@@ -43,7 +45,7 @@ type value struct {
 type scanner struct {
 	names understood
 	passedOver
-	pairs     []keyed // reused
+	pairs     []braces.Pair // reused
 	line      string
 	found     found
 	before    string // the word before the present one, when only a blank is between
@@ -151,7 +153,7 @@ func (s *scanner) key(start, end int) int {
 	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || lexis.IsUnitOf(line, start, end) {
 		return end
 	}
-	if start > 1 && line[start-1] == ' ' && lexis.IsDigit(line[start-2]) && remark.IsUnit(key) {
+	if remark.IsUnit(key) {
 		if next := s.spoken(start, end); next > 0 {
 			return next
 		}
@@ -162,7 +164,7 @@ func (s *scanner) key(start, end int) int {
 	if next := s.place(key, end); next > 0 {
 		return next
 	}
-	if next := s.bracketed(start, end); next > 0 {
+	if next := cmp.Or(s.bracketed(start, end), s.summed(key, end)); next > 0 {
 		return next
 	}
 	named := lexis.NameEnd(line, end)
@@ -218,6 +220,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		at++
 	}
 	sep, at := lexis.Separator(s.line, at)
+	if n := end + len("=="); strings.HasPrefix(s.line[end:], "==") && lexis.Digits(s.line, n) > n { // "Epoch==3 early stop"
+		sep, at = '=', n
+	}
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
 		if n, ok := lexis.OrdinalBefore(s.line[:end-len(key)]); ok {
@@ -365,7 +370,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || strings.HasSuffix(v.show, "losses") && (v.list || !v.Real) || v.list && v.kind < measure || !v.Real && v.kind == unknown && v.term.split == "val" && remark.IsAllowed(name) {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || strings.HasSuffix(v.show, "losses") && (v.list || !v.Real) || v.list && v.kind < measure && !(v.kind == unknown && v.Real && s.lists()) || !v.Real && v.kind == unknown && v.term.split == "val" && remark.IsAllowed(name) {
 		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
@@ -460,6 +465,8 @@ func (s *scanner) context(key string, start, end int) {
 	}
 	if n := lexis.Digits(s.line, min(end+1, len(s.line))); n > end+1 && strings.HasPrefix(s.line[n:], ": ") && few[lower] && len(s.found.counters)+len(s.found.values) == 0 {
 		s.thing = lower + "_" + s.line[end+1:n]
+	} else if name, ok := remark.One(s.line, end); ok && few[lower] && start == lexis.SkipBlanks(s.line, s.from) { // "Task mnli -- dev acc: 84.4"
+		s.thing = lower + "_" + name
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
@@ -467,7 +474,7 @@ func (s *scanner) context(key string, start, end int) {
 }
 
 // few are what there are a few of, each with values of its own: a curve of all would be of none.
-var few = set(`class fold species`)
+var few = set(`class fold species task`)
 
 // mark makes a name part of the line's shape (FNV-1a).
 func (s *scanner) mark(name string) {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"sort"
+	"strings"
 
 	"github.com/dlwb/dlwb/metrics/decimal"
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -79,8 +80,8 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	}
 	switch {
 	case s.sure:
-	case v.sure:
-		s.sure, s.named = true, true
+	case v.sure || !v.doubt && r.hasTwin(s.name):
+		s.sure, s.named = true, v.sure
 	case len(s.held) > 0 && (s.shape == shape || s.other == shape):
 		s.sure = s.proves(p, v)
 	default:
@@ -99,6 +100,17 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	s.waits = false
 	r.release(s)
 	r.emit(s, p)
+}
+
+// hasTwin reports whether the name of a series of some data is that of a metric of other data.
+func (r *Reader) hasTwin(name string) bool {
+	split := Split(name)
+	for _, of := range [...]string{"", "train/", "val/", "eval/", "test/"} {
+		if s := r.series[of+strings.TrimPrefix(name, split+"/")]; split != "" && s != nil && s.sure && s.name != name {
+			return true
+		}
+	}
+	return false
 }
 
 // goesOn reports whether a point stands behind those that are held, by the same axis:

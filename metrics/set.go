@@ -120,20 +120,24 @@ func (s *ordered) Insert(low int, p stored) {
 func (s *Series) Axis() Axis {
 	all := Axis(AxisStep)
 	both := uint8(hasStep | hasEpoch)
-	stepped := 0
+	stepped, epoched := 0, 0
 	for i := range s.n {
 		all = min(all, s.at(i).x)
 		both &= s.at(i).has
 		if s.at(i).x >= AxisInner {
 			stepped++
+		} else if s.at(i).x == AxisEpoch {
+			epoched++
 		}
 	}
 	switch {
+	case s.stepStays(): // the last step of each epoch
+		return AxisEpoch
 	case all >= AxisInner:
 		return all
 	case stepped*100 >= s.n*95: // a summary among them
 		return AxisStep
-	case all == AxisEpoch && both&hasEpoch != 0 && !s.crowded():
+	case (all == AxisEpoch || s.n > 2 && epoched == s.n-1 && s.at(epoched).x == AxisNone) && both&hasEpoch != 0 && !s.crowded(): // the last may sum up
 		return AxisEpoch
 	case both&hasEpoch != 0 && s.rises(func(p *stored) float64 { return float64(p.epoch) }):
 		return AxisEpoch
@@ -141,6 +145,17 @@ func (s *Series) Axis() Axis {
 		return AxisStep
 	}
 	return AxisNone
+}
+
+// stepStays reports whether each point has the step of the one before, in another epoch: then
+// the step does not say where a point is.
+func (s *Series) stepStays() bool {
+	for i := 1; i < s.n; i++ {
+		if a, b := s.at(i-1), s.at(i); a.has&b.has != hasStep|hasEpoch || a.step != b.step || a.epoch == b.epoch {
+			return false
+		}
+	}
+	return s.n > 1
 }
 
 // crowded reports whether whole epochs have two values each or more: then the order tells more.

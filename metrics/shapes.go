@@ -33,6 +33,7 @@ type shape struct {
 	key    string  // the word before it
 	total  float64 // up to which it counts; 0: it doesn't say
 	held   []heldLine
+	first  *late // the line that came once before anything said where the run is
 }
 
 // heldLine is a line until its shape is judged.
@@ -311,6 +312,9 @@ func (s *shapes) placed(r *Reader) {
 		if len(one.held) > 1 || counts {
 			one.judged = true
 			one.free(r)
+		} else if len(one.held) == 1 && !one.judged {
+			l := one.held[0]
+			one.first = &late{found: r.scanned(l.rest, l.from, true).kept(), rank: l.rank, title: l.title, at: r.at}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
@@ -437,12 +438,12 @@ func (t *tables) boxed(s *scanner) found {
 	report := false
 	for _, r := range t.rows {
 		report = report || r.in != ""
-		if c, ok := dictCounter(keyed{key: r.key, value: r.value}); ok {
+		if c, ok := dictCounter(braces.Pair{Key: r.key, Value: r.value}); ok {
 			s.found.counters = append(s.found.counters, c)
 		}
 	}
 	for _, r := range t.rows {
-		if _, ok := dictCounter(keyed{key: r.key, value: r.value}); ok {
+		if _, ok := dictCounter(braces.Pair{Key: r.key, Value: r.value}); ok {
 			continue
 		}
 		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{Value: r.value, Real: r.real}}

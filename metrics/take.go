@@ -11,13 +11,20 @@ import (
 
 // take goes on to where a line says that the run is and adds its values.
 func (r *Reader) take(f found, rank int, fromTable bool) {
-	if len(f.counters) > 0 && len(r.shapes) > 0 && !r.placed() {
+	if r.bars.pending && r.bars.onlyEnd() && r.bars.epoch.unit == unitEpoch && len(f.counters) == 0 && len(f.values) > 0 {
+		r.flushBar() // the epoch above is over: the line is of that, and not of the one before
+	}
+	first := len(f.counters) > 0 && !r.placed()
+	if first && len(r.shapes) > 0 {
 		f.counters, f.values = slices.Clone(f.counters), slices.Clone(f.values) // what is read in between uses the same room
 		r.shapes.placed(r)
 	}
 	axis := r.counters.take(f.counters)
 	r.counters.begins(f)
 	r.place()
+	if first {
+		r.latest.firstStep, r.latest.firstEpoch = r.step, r.epoch
+	}
 	r.addHits()
 	if fromTable && axis == AxisNone {
 		axis = AxisEpoch
@@ -39,6 +46,8 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		case fromTable:
 		case (v.rate || lexis.IsRate(show[strings.IndexByte(show, '/')+1:]) || lexis.IsRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
+		case axis == AxisNone && r.cameTo(show, v.Value): // the total of the last epoch, once more
+			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
 		case axis == AxisStep && epoch && !inner && r.wasInner(show):
@@ -55,6 +64,12 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		}
 		r.value(show, v, axis, f.shape, rank)
 	}
+}
+
+// cameTo reports whether the last epoch came to this value, of which the steps have others.
+func (r *Reader) cameTo(show string, v float64) bool {
+	s := r.series[r.scanner.names.ofEpoch(show)]
+	return s != nil && s.ordinal > 0 && sameValue(s.last.Value, v)
 }
 
 // hasCurve reports whether a series has points enough for a curve.

@@ -5,6 +5,9 @@
 //	val loss 0.6
 //	epoch 3 done
 //
+// The first place may have a beginning and an end, and those behind it an end alone: what came between
+// the two is told before its place from then on.
+//
 // It knows lines by their shape alone, which is the same for lines with the same names.
 package behind
 
@@ -46,6 +49,8 @@ type Order[T any] struct {
 	held   []Line[T]
 	behind []uint64 // shapes of lines that are told before their place
 	others bool     // since the first place, lines came that were not among the early ones
+	framed bool     // the first place had a beginning and an end
+	last   []uint64 // shapes of the lines of the last place, where the first was framed
 }
 
 // state is how far the order is known.
@@ -54,6 +59,7 @@ type state uint8
 const (
 	nowhere state = iota // no place was told
 	once                 // one was, and lines had come before it
+	begun                // the first place begins, and what stands in it is looked at
 	known                // some lines are told before their place
 	ahead                // all places are told before their lines
 )
@@ -72,6 +78,11 @@ func (o *Order[T]) Waiting() bool { return o.state == known && len(o.held) > 0 }
 func (o *Order[T]) Waits(l Line[T]) (waits bool, told Told[T]) {
 	switch {
 	case o.state == ahead:
+		return false, told
+	case o.state == begun:
+		if len(o.behind) < most && !slices.Contains(o.behind, l.Shape) {
+			o.behind = append(o.behind, l.Shape)
+		}
 		return false, told
 	case o.state == nowhere:
 		if has(o.early, l.Shape) || len(o.early) == most {
@@ -102,9 +113,14 @@ func (o *Order[T]) Place(says Says, doubt bool, early ...Line[T]) (told Told[T])
 	case nowhere:
 		o.early = append(o.early, early...)
 		if len(o.early) == 0 || says == Begins {
-			return o.Settle()
+			if told = o.Settle(); says == Begins {
+				o.state = begun
+			}
+			return told
 		}
 		o.state = once
+	case begun:
+		return o.Settle()
 	case once:
 		o.judge(says, doubt)
 		if len(o.behind) == 0 {
@@ -117,8 +133,34 @@ func (o *Order[T]) Place(says Says, doubt bool, early ...Line[T]) (told Told[T])
 		told.Then = append(whats(o.early, out), whats(o.held, out)...)
 		o.early, o.held = nil, nil
 	case known:
+		if o.framed && says == Begins { // each has a beginning
+			return o.Settle()
+		}
+		o.last = o.last[:0]
+		for _, l := range o.held {
+			o.last = append(o.last, l.Shape)
+		}
 		told.Next, o.held = whats(o.held, nil), nil
 	}
+	return told
+}
+
+// Closes takes a line that says that the place ends where the run is: what waits is of that.
+func (o *Order[T]) Closes() (told Told[T]) {
+	if o.state == begun && len(o.behind) > 0 {
+		o.state, o.framed = known, true
+	} else if o.framed {
+		return o.Release()
+	}
+	return told
+}
+
+// IsFramed reports whether the first place had a beginning and an end.
+func (o *Order[T]) IsFramed() bool { return o.framed }
+
+// Release tells the lines that wait where the run was when they came.
+func (o *Order[T]) Release() (told Told[T]) {
+	told.Then, o.held = whats(o.held, nil), nil
 	return told
 }
 
@@ -147,13 +189,15 @@ func (o *Order[T]) Settle() (told Told[T]) {
 
 // End tells what still waits when nothing more comes. Lines that came before the only place belong
 // to it when nothing came behind it; of lines that are told before their place it was not told any
-// more, and it is the next.
+// more, and it is the next; but of the last, where that had an end and no such line.
 func (o *Order[T]) End() (told Told[T]) {
 	switch {
 	case o.state == once && len(o.held) == 0 && !o.others:
 		told.Now = whats(o.early, nil)
 	case o.state == known:
-		told.Next = whats(o.held, nil)
+		of := func(l Line[T]) bool { return !o.framed || slices.Contains(o.last, l.Shape) }
+		told.Next = whats(o.held, of)
+		told.Then = whats(o.held, func(l Line[T]) bool { return !of(l) })
 	default:
 		return o.Settle()
 	}

@@ -43,3 +43,38 @@ func TestFewLinesWaitForAPlaceThatNeverComes(t *testing.T) {
 		t.Errorf("%d lines wait for good", waits)
 	}
 }
+
+// Where the first place has a beginning and an end, what stands between the two is of the place
+// whose end is told behind it; what comes behind the last end is of that.
+func TestWhatStandsBetweenABeginningAndAnEndIsToldBeforeItsEnd(t *testing.T) {
+	var o Order[int]
+	line := func(shape uint64, what int) (bool, Told[int]) {
+		return o.Waits(Line[int]{Shape: shape, Of: Unsaid, What: what})
+	}
+	o.Place(Begins, false)
+	if waits, _ := line(1, 0); waits {
+		t.Error("a line of the first place waits")
+	}
+	o.Closes()
+	if waits, _ := line(2, 1); waits {
+		t.Error("a line of another form waits")
+	}
+	if waits, _ := line(1, 2); !waits {
+		t.Error("a line behind the end does not wait for its place")
+	}
+	if told := o.Place(Ends, false); len(told.Next) != 1 || told.Next[0] != 2 {
+		t.Errorf("the second place was told %v", told)
+	}
+	line(1, 3)
+	if told := o.End(); len(told.Next) != 1 {
+		t.Errorf("a line of a place that was not told is %v", told)
+	}
+	o = Order[int]{}
+	o.Place(Begins, false)
+	line(1, 0)
+	o.Closes()
+	line(1, 1)
+	if told := o.Place(Begins, false); len(told.Then) != 1 || !o.Settled() {
+		t.Errorf("a line before a place that begins is %v", told)
+	}
+}

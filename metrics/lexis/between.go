@@ -80,6 +80,9 @@ func Separator(line string, i int) (sep byte, at int) {
 	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
 		return '>', SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
 	}
+	if i > blanks && strings.HasPrefix(line[i:], "- [") && isBoxed(line, i+2) { // "Training Loss - [1.23]"
+		return '-', i + 2
+	}
 	if i > blanks && strings.HasPrefix(line[i:], "- ") { // "LOSS - 3.1, ACC - 0.7"
 		if f, ok := Number(line, i+2); ok && f.Real && (f.Next == len(line) || line[f.Next] == ',' || line[f.Next] == ';') {
 			return '-', i + 2
@@ -92,6 +95,12 @@ func Separator(line string, i int) (sep byte, at int) {
 		return ' ', i
 	}
 	return 0, i
+}
+
+// isBoxed reports whether a square bracket that opens at i holds a number and no more.
+func isBoxed(line string, i int) bool {
+	f, ok := Number(line, SkipBlanks(line, i+1))
+	return ok && f.Next < len(line) && line[f.Next] == ']'
 }
 
 // inBrackets reports whether brackets at i have a number with a fraction and nothing else, which

@@ -200,8 +200,11 @@ func StandsAlone(line string, i int) bool {
 		return i > 0 && line[i-1] == '%' && IsDigit(after)
 	case '*': // the mark of a best value
 		return after == ' '
-	case '=', '#': // "=== acc: 0.3 ==="
-		return strings.Trim(line[i:], string(line[i])) == "" && len(line) > i+1
+	case ':': // "0.9012: 0s": what is left of the longer row that was here
+		n := Digits(line, min(i+2, len(line)))
+		return after == ' ' && n > i+2 && (strings.HasPrefix(line[n:], "s ") || line[n:] == "s")
+	case '=', '#': // "=== acc: 0.3 ===", or the sum that it is
+		return Sum(line, i) > i || strings.Trim(line[i:], string(line[i])) == "" && len(line) > i+1
 	case '+': // 0.5+0.01 of a cross-validation
 		return IsDigit(after)
 	case ',': // in 0,345 it stands for the point

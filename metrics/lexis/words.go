@@ -48,7 +48,7 @@ func NextKey(line string, i int) (start, end int) {
 			}
 			continue
 		}
-		inside := i > 0 && (IsKeyByte(line[i-1]) && line[i-1] != '/' || line[i-1] >= 0x80)
+		inside := i > 0 && (IsKeyByte(line[i-1]) && line[i-1] != '/' && !(i > 1 && line[i-2:i] == " @") || line[i-1] >= 0x80) // "loss @epoch 3"
 		end = i
 		for end < len(line) && IsKeyByte(line[end]) {
 			end++

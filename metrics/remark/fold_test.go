@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+func TestTheOneOfSeveralIsNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"Task mnli -- epoch 0": "mnli", "Task sst2 | acc 0.5": "sst2", "Task acc - 0.5": "", "Task: mnli": "", "Task mnli done": "", "Task": "",
+	} {
+		if name, ok := One(line, len("Task")); ok && name != want || !ok && want != "" {
+			t.Errorf("%q is of %q", line, name)
+		}
+	}
+}
+
 // Only a number of folds, and which one it is, makes a line one of a fold.
 func TestALineSaysOfWhichFoldItIs(t *testing.T) {
 	for line, want := range map[string]string{

@@ -7,18 +7,21 @@ import (
 )
 
 // Spoken finds the name of a value before the words that say over how many it is, without
-// brackets: "Avg reward over the last 100 episodes". unit is where the last of these words begins,
+// brackets: "Avg reward over the last 100 episodes", "Loss per 100 training steps". unit is where the last of these words begins,
 // and from where the message does; start equals end where nothing is said of that.
 func Spoken(line string, from, unit int) (start, end int) {
 	end = unit
-	said := false
+	said, counted, of := false, false, ""
 	for end > from {
 		before := strings.TrimRight(line[from:end], " ")
 		word := before[strings.LastIndexByte(before, ' ')+1:]
 		at := from + len(before) - len(word)
 		switch {
 		case !said && IsCount(word):
-		case spans[strings.ToLower(word)] || word == "the":
+			counted = true
+		case !said && !counted && of == "" && lexis.IsWord(word) && !spans[strings.ToLower(word)]: // "per 100 evaluation steps"
+			of = word
+		case counted && (spans[strings.ToLower(word)] || word == "the"):
 			said = said || word != "the"
 		case !said || word == "":
 			return 0, 0
@@ -33,13 +36,13 @@ func Spoken(line string, from, unit int) (start, end int) {
 }
 
 // Titles reports whether a word that begins at i is the first of a title in brackets with which a
-// line begins: "[Val Classifier] Epoch: 1".
+// line begins: "[Val Classifier] Epoch: 1", "[Val 3]: loss 0.5".
 func Titles(line string, i int) bool {
 	if i == 0 || line[i-1] != '[' || strings.TrimLeft(line[:i], " [") != "" {
 		return false
 	}
 	words, end := Bracket(line, i-1)
-	return end > i && !strings.ContainsAny(words, "0123456789")
+	return end > i && (!strings.ContainsAny(words, "0123456789") || strings.HasPrefix(line[end:], ":"))
 }
 
 // IsUnit reports whether a word is for what an average is over: episodes, steps.
