@@ -23,6 +23,10 @@ import (
 // for how many cases a promise is held before any of them looks.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	cases := someCases
+	if os.Getenv("DLWB_LONG") != "" { // as sample.Of has it
+		cases = allCases
+	}
 	if err := errors.Join(flag.Set("test.parallel", "12"), flag.Set("rapid.checks", strconv.Itoa(cases))); err != nil {
 		panic(err)
 	}

@@ -2,5 +2,6 @@
 
 package ec2
 
-// cases is how many random stories the two promises about money are held by.
-const cases = 10_000
+// How many random stories the two promises about money are held by, in make test and
+// in make test-long.
+const someCases, allCases = 2_000, 10_000

@@ -111,7 +111,7 @@ packages 1 ./internal/chaos
 # frames that are drawn one after the other. These are told without it.
 if [ -n "$RACE" ]; then
     # shellcheck disable=SC2086
-    sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m $again \
+    sh internal/tools/beside.sh env DLWB_LONG=1 go test -vet=off -exec "$usual" -timeout 30m $again \
         -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
         ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
     beside=$!
