@@ -48,6 +48,8 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 	if len(parts) > mostCoupled {
 		return c, false
 	}
+	scored := sense.Of(strings.ToLower(lexis.Snake(noun[strings.LastIndexByte(noun, ' ')+1:]))) >= sense.Weak
+	measured := false // it needs values that were measured to be a couple
 	for i, part := range parts {
 		part = strings.ToLower(strings.TrimSpace(part))
 		if noun == "" { // "mIoU/mAcc 0.5/0.6": each is the name of a score
@@ -56,10 +58,13 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 			}
 			continue
 		}
-		if parts[i] = data(part); parts[i] == "" && !sides[part] {
-			return c, false
-		} else if parts[i] == "" {
-			parts[i] = part
+		if parts[i] = data(part); parts[i] != "" {
+			continue
+		}
+		if parts[i] = part; !sides[part] { // "Gen/Dis Loss"
+			if measured = scored && lexis.IsWord(part) && part != "per" && !units[part]; !measured {
+				return c, false
+			}
 		}
 	}
 	for at < len(line) && (line[at] == ' ' || line[at] == ':' || line[at] == '=') {
@@ -67,7 +72,7 @@ func Coupled(line string, start, end int, data func(string) string) (c Couple, o
 	}
 	for i, part := range parts {
 		f, isNumber := lexis.Number(line, at)
-		if !isNumber {
+		if !isNumber || measured && !f.Real {
 			return c, false
 		}
 		c.Names, c.At, c.Next = append(c.Names, strings.TrimSpace(part+" "+noun)), append(c.At, at), f.Next

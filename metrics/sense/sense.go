@@ -132,8 +132,11 @@ func classifyParts(parts []string) Kind {
 			return Never
 		}
 		last := i == len(parts)-1
-		if last && best >= Weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step
+		if last && best >= Weak && (p == "step" || p == "epoch" || p == "batch") { // Lightning's train_loss_step, loss_batch
 			break
+		}
+		if last && (p == "index" || p == "idx") && i > 0 && Words[parts[i-1]] == Never { // batch_index, which is no rand_index
+			return Never
 		}
 		if p == "best" && i > 0 && !last { // save_best_score
 			return Never

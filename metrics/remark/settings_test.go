@@ -1,0 +1,24 @@
+package remark
+
+import "testing"
+
+func TestAnObjectOfSettingsIsTold(t *testing.T) {
+	for line, want := range map[string]bool{
+		"Namespace(epochs=10, lr=0.1)":                                                             true,
+		"args: Namespace(lr=0.1, loss=0.5)":                                                        true,
+		"INFO - Config(lr=0.001, epoch=200, seed=1, optimizer='adam', amp=False)":                  true,
+		"Result(loss=0.5, acc=0.9)":                                                                false,
+		"TrainOutput(global_step=500, training_loss=0.3, metrics={'train_loss': 0.3, 'epoch': 1})": false,
+		"epoch 3 (best=2): loss=0.5 acc=0.9 f1=0.8 split='val' lr=0.1":                             false,
+		"Loss (train): 0.5": false,
+		"loss=0.5 (lr=0.1":  false,
+		"":                  false,
+		"(":                 false,
+		"A(":                false,
+		"A(=":               false,
+	} {
+		if got := IsSettings(line); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
