@@ -21,6 +21,9 @@ func (s *scanner) bracketed(start, end int) int {
 	if next := s.coupled(start, end); next > 0 {
 		return next
 	}
+	if next := s.atMany(start, end); next > 0 {
+		return next
+	}
 	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
 	named, split, average := end, "", false
 	if own { // the data alone: what the value before was is said of these
@@ -59,6 +62,22 @@ func (s *scanner) bracketed(start, end int) int {
 	if split != "" {
 		s.found.values[len(s.found.values)-1].splitLast = true
 	}
+	return s.behind(v.Next)
+}
+
+// atMany reads a score of the first of what was found, "Recall(k=20): 0.3"; 0 where there is none.
+func (s *scanner) atMany(start, end int) int {
+	many, named := remark.At(s.line, end)
+	if named == end || sense.Of(strings.ToLower(s.line[start:end])) == never {
+		return 0
+	}
+	sep, at := lexis.Separator(s.line, named)
+	v, ok := s.valueAt(at)
+	if sep != ':' && sep != '=' || !ok || !v.Real || !s.accept(start, end, sep, &v) {
+		return 0
+	}
+	last := &s.found.values[len(s.found.values)-1]
+	last.show = s.names.at(last.show, many)
 	return s.behind(v.Next)
 }
 

@@ -24,6 +24,7 @@ type latePlaces struct {
 	n           float64
 	step, stepB *int64
 	epoch, epoB *float64
+	stops       bool   // no place follows the last: "Early stopping at epoch 28"
 	firstStep   *int64 // the first place
 	firstEpoch  *float64
 }
@@ -90,6 +91,7 @@ func (r *Reader) placesLate(f found, rank int, message string) bool {
 		says = behind.Nothing
 	}
 	told := r.order.Place(says, doubt, early...)
+	p.stops = behind.Stops(message)
 	p.unit, p.n, p.stepB, p.epoB = c.unit, c.n, r.step, r.epoch
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
 	r.take(f, rank, false)
@@ -103,8 +105,7 @@ func (s shapes) early(r *Reader) (all []behind.Line[late]) {
 	for _, one := range s {
 		if len(one.held) == 1 && !one.judged {
 			l := one.held[0]
-			f := r.scanned(l.rest, l.from, true).kept()
-			all = append(all, lateLine(late{f, l.rank, l.title, nil, nil, r.at, one}))
+			all = append(all, lateLine(late{l.read(r), l.rank, l.title, nil, nil, r.at, one}))
 		}
 	}
 	return all
@@ -146,8 +147,12 @@ func (r *Reader) endLate() {
 	told := r.order.End()
 	told.Now = slices.DeleteFunc(told.Now, func(l late) bool { return l.of != nil })
 	r.tellLate(behind.Told[late]{Then: told.Then, Now: told.Now})
+	step, epoch := r.latest.step, r.latest.epoch
+	if !r.latest.stops {
+		step, epoch = after(r.latest.stepB, step), after(r.latest.epoB, epoch)
+	}
 	for _, l := range told.Next {
-		r.tellAt(l, after(r.latest.stepB, r.latest.step), after(r.latest.epoB, r.latest.epoch))
+		r.tellAt(l, step, epoch)
 	}
 }
 

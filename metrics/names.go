@@ -283,6 +283,15 @@ func (u understood) owned(owner, show string) string {
 	return u.derived(show, strings.Clone(owner), func() string { return strings.Clone(owner) + "/" + show })
 }
 
+// at is the name of a score of the first so many of what was found.
+func (u understood) at(show, many string) string {
+	key := [2]string{show, many}
+	if t, ok := u[key]; ok {
+		return t.show
+	}
+	return u.derived(show, strings.Clone(many), func() string { return show + "@" + strings.Clone(many) })
+}
+
 // ofEpoch is the name of the value of a whole epoch.
 func (u understood) ofEpoch(show string) string {
 	return u.derived(show, "\x00epoch", func() string { return show + "_epoch" })

@@ -171,10 +171,12 @@ func (s *Series) crowded() bool {
 	return s.n > 2 && s.n >= 2*epochs
 }
 
-// rises reports whether no two neighbours are at the same place.
+// rises reports whether no two neighbours are at the same place, but for the last of several, which may
+// sum up.
 func (s *Series) rises(x func(*stored) float64) bool {
 	for i := 1; i < s.n; i++ {
-		if x(s.at(i)) <= x(s.at(i-1)) {
+		a, b := x(s.at(i-1)), x(s.at(i))
+		if b <= a && !(a == b && i > 1 && i == s.n-1) {
 			return false
 		}
 	}

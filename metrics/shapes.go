@@ -314,9 +314,18 @@ func (s *shapes) placed(r *Reader) {
 			one.free(r)
 		} else if len(one.held) == 1 && !one.judged {
 			l := one.held[0]
-			one.first = &late{found: r.scanned(l.rest, l.from, true).kept(), rank: l.rank, title: l.title, at: r.at}
+			one.first = &late{found: l.read(r), rank: l.rank, title: l.title, at: r.at}
 		}
 	}
+}
+
+// read is what a line that was held says, of the validation that went on then.
+func (l heldLine) read(r *Reader) found {
+	f := r.scanned(l.rest, l.from, true).kept()
+	if l.split != "" && !slices.ContainsFunc(f.values, func(v value) bool { return Split(v.show) != "" }) {
+		r.scanner.names.ofData(f.values, l.split)
+	}
+	return f
 }
 
 // countsWith makes the number that counts up to a total, as the lines of another shape do, the one

@@ -254,6 +254,12 @@ func Of(line string) Says {
 	return Nothing
 }
 
+// Stops reports whether a line says that the run ends at its place, before its time.
+func Stops(line string) bool {
+	lower := strings.ToLower(line)
+	return strings.Contains(lower, "early stop") || strings.Contains(lower, "early-stop") || strings.Contains(lower, "earlystop")
+}
+
 // Bare reports whether a line has one word and numbers: "Epoch 1", "=== step 1/10 ===".
 func Bare(line string) bool {
 	words := 0

@@ -78,3 +78,11 @@ func TestWhatStandsBetweenABeginningAndAnEndIsToldBeforeItsEnd(t *testing.T) {
 		t.Errorf("a line before a place that begins is %v", told)
 	}
 }
+
+func TestTheEndOfARunIsTold(t *testing.T) {
+	for line, want := range map[string]bool{"Early stopping at epoch=28": true, "Epoch==3 early stop": true, "EarlyStopping: epoch 9": true, "epoch 3 stopped": false} {
+		if Stops(line) != want {
+			t.Errorf("%q: %v", line, !want)
+		}
+	}
+}

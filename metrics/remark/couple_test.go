@@ -82,3 +82,14 @@ func TestASentenceMeasuresNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestHowManyOfWhatWasFoundIsRead(t *testing.T) {
+	for line, want := range map[string]string{
+		"(k=20): 0.5": "20", " (10)": "", "(top = 5)": "5", "(train)": "", "(k=x)": "", "(0.5)": "", "(": "", "()": "", "(=5)": "", "": "", " ": "",
+		"(a long word that is none 5": "", "(k=5": "",
+	} {
+		if many, end := At(line, 0); many != want || (end == 0) != (want == "") {
+			t.Errorf("%q: %q up to %d, want %q", line, many, end, want)
+		}
+	}
+}

@@ -37,6 +37,27 @@ func Bracket(line string, i int) (words string, end int) {
 	return "", i
 }
 
+// At reads at how many of what was found a score was taken, in brackets right behind its name at i:
+// "Recall(k=20)". end is behind the bracket; i where there is none.
+func At(line string, i int) (many string, end int) {
+	at := i
+	if at < len(line) && line[at] == ' ' {
+		at++
+	}
+	if at >= len(line) || line[at] != '(' {
+		return "", i
+	}
+	end = at + 1 + strings.IndexByte(line[at+1:min(len(line), at+longest)], ')')
+	if end == at {
+		return "", i
+	}
+	name, many, _ := strings.Cut(line[at+1:end], "=")
+	if many = strings.TrimSpace(many); !IsCount(many) || !lexis.IsWord(strings.TrimSpace(name)) {
+		return "", i
+	}
+	return many, end + 1
+}
+
 var (
 	means = words(`avg average averaged mean running moving ema smoothed rolling median`)
 	spans = words(`last past recent over of per previous prev`)
