@@ -2,16 +2,21 @@ package remark
 
 import "strings"
 
-// fewSettings is how many names an object has at least that is taken for one of settings.
-const fewSettings = 5
+// fewSettings is how many names an object has at least that is taken for one of settings;
+// mostObjects bounds how many brackets of a line are looked at.
+const (
+	fewSettings = 5
+	mostObjects = 16
+)
 
-// IsSettings reports whether a line shows an object of settings as Python prints it: in the
+// IsSettings reports whether a line ends with an object of settings as Python prints it: in the
 // brackets right behind a name with a capital stand names with values, some of which are a
 // text, None, True or False: "Adam(lr=0.1, name='a', fused=None, …)". An object of numbers
 // alone may be what was measured: "Result(loss=0.5, acc=0.9)". argparse's Namespace is
 // always one of settings.
 func IsSettings(line string) bool {
-	for from := 0; ; {
+	from := 0
+	for range mostObjects {
 		i := strings.IndexByte(line[from:], '(')
 		if i < 0 {
 			return false
@@ -22,19 +27,37 @@ func IsSettings(line string) bool {
 		if start == i || line[start] < 'A' || line[start] > 'Z' {
 			continue
 		}
-		name, _, ok := strings.Cut(line[from:], "=")
+		name, _, ok := strings.Cut(line[from:min(len(line), from+longest)], "=")
 		if !ok || name == "" || strings.ContainsAny(name, " ()[]{}:,'\"") {
 			continue
 		}
-		if strings.HasPrefix(line[start:], "Namespace(") {
-			return true
+		if !reachesEnd(line[from:]) {
+			continue
 		}
-		said := false
+		said := strings.HasPrefix(line[start:], "Namespace(")
 		for _, value := range [...]string{"='", `="`, "=None", "=True", "=False"} {
-			said = said || strings.Contains(line[from:], value)
+			said = said || strings.Contains(line[from:], value) && strings.Count(line[from:], "=") >= fewSettings
 		}
-		if said && strings.Count(line[from:], "=") >= fewSettings {
+		if said {
 			return true
 		}
 	}
+	return false
+}
+
+// reachesEnd reports whether a bracket that has opened before a text closes where the text
+// ends, or not at all: lines are cut.
+func reachesEnd(text string) bool {
+	open := 1
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return strings.Trim(text[i+1:], " )]}.,;'\"") == ""
+			}
+		}
+	}
+	return true
 }

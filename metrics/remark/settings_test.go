@@ -10,12 +10,16 @@ func TestAnObjectOfSettingsIsTold(t *testing.T) {
 		"Result(loss=0.5, acc=0.9)":                                                                false,
 		"TrainOutput(global_step=500, training_loss=0.3, metrics={'train_loss': 0.3, 'epoch': 1})": false,
 		"epoch 3 (best=2): loss=0.5 acc=0.9 f1=0.8 split='val' lr=0.1":                             false,
-		"Loss (train): 0.5": false,
-		"loss=0.5 (lr=0.1":  false,
-		"":                  false,
-		"(":                 false,
-		"A(":                false,
-		"A(=":               false,
+		"epoch 3 Adam(lr=0.1, name='x', fused=None) loss=0.5 acc=0.9 f1=0.8":                       false,
+		"Adam(lr=0.1, betas=(0.9, 0.999), eps=1e-08, foreach=None, amsgrad=False":                  true,
+		"args = Namespace(lr=0.1, sizes=(3, 4))":                                                   true,
+		"Namespace(lr=0.1) loss=0.5":                                                               false,
+		"Loss (train): 0.5":                                                                        false,
+		"loss=0.5 (lr=0.1":                                                                         false,
+		"":                                                                                         false,
+		"(":                                                                                        false,
+		"A(":                                                                                       false,
+		"A(=":                                                                                      false,
 	} {
 		if got := IsSettings(line); got != want {
 			t.Errorf("%q: %v", line, got)
