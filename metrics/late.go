@@ -114,16 +114,14 @@ func (s shapes) early(r *Reader) (all []behind.Line[late]) {
 // tellFirst adds what came once before anything said where the run is, when its like has come again: of the
 // first place, unless that has values of its own.
 func (r *Reader) tellFirst(hash uint64) {
-	p := &r.latest
-	for _, one := range r.shapes {
-		if one.hash != hash || one.first == nil || len(one.held) != 1 || one.judged {
-			continue
-		}
-		one.judged, one.held = true, nil
-		told := func(v value) bool { return r.series[v.show] != nil && r.series[v.show].ordinal > 0 }
-		if (p.firstStep != r.step || p.firstEpoch != r.epoch) && !slices.ContainsFunc(one.first.found.values, told) {
-			r.tellAt(*one.first, p.firstStep, p.firstEpoch)
-		}
+	p, one := &r.latest, r.shapes.of(hash, false)
+	if one == nil || one.first == nil || len(one.held) != 1 || one.judged {
+		return
+	}
+	one.judged, one.held = true, nil
+	told := func(v value) bool { return r.series[v.show] != nil && r.series[v.show].ordinal > 0 }
+	if (p.firstStep != r.step || p.firstEpoch != r.epoch) && !slices.ContainsFunc(one.first.found.values, told) {
+		r.tellAt(*one.first, p.firstStep, p.firstEpoch)
 	}
 }
 

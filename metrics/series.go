@@ -105,8 +105,11 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 // hasTwin reports whether the name of a series of some data is that of a metric of other data.
 func (r *Reader) hasTwin(name string) bool {
 	split := Split(name)
+	if split == "" {
+		return false
+	}
 	for _, of := range [...]string{"", "train/", "val/", "eval/", "test/"} {
-		if s := r.series[of+strings.TrimPrefix(name, split+"/")]; split != "" && s != nil && s.sure && s.name != name {
+		if s := r.series[of+strings.TrimPrefix(name, split+"/")]; s != nil && s.sure && s.name != name {
 			return true
 		}
 	}

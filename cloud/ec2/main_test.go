@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // TestMain lets many tests run at once: they wait more than they work. It says
@@ -24,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	cases := someCases
-	if os.Getenv("DLWB_LONG") != "" { // as sample.Of has it
+	if sample.IsWhole() {
 		cases = allCases
 	}
 	if err := errors.Join(flag.Set("test.parallel", "12"), flag.Set("rapid.checks", strconv.Itoa(cases))); err != nil {

@@ -201,12 +201,10 @@ func (c call) vital() bool {
 // cellsAt are the crashes at the nth call of a story. In a whole story each
 // moment of each vital call meets as many follow-ups as are asked for; otherwise one,
 // and they go round. Looks are the same in a story that is made of others. In a sample of
-// the matrix the moments go round, too, but for those of the vital calls of a whole story;
-// of the looks there is every third, and of a story that is made of others vital calls.
+// the matrix the moments go round, too, but for those of the vital calls of a whole story.
 func cellsAt(s story, n int, at call, each int) []cell {
 	moments := []moment{beforeApplied}
-	sampled := each < len(follows)
-	if !at.changes && (!s.whole || at.nth > 0 || sampled && n%3 != 0) || sampled && !s.whole && !at.vital() {
+	if !at.changes && (!s.whole || at.nth > 0) {
 		return nil
 	}
 	if at.changes {
@@ -214,7 +212,7 @@ func cellsAt(s story, n int, at call, each int) []cell {
 	}
 	var cells []cell
 	for i, m := range moments {
-		if !(s.whole && at.vital()) && at.changes && sampled && (n+i)%len(moments) != 0 {
+		if !(s.whole && at.vital()) && at.changes && each < len(follows) && (n+i)%len(moments) != 0 {
 			continue
 		}
 		for j, f := range follows {
@@ -228,7 +226,7 @@ func cellsAt(s story, n int, at call, each int) []cell {
 			cells = append(cells, cell{s.story, s.begin, at, m, syscall.SIGKILL, f, s.led})
 		}
 	}
-	if s.whole && at.changes && at.nth == 0 && (at.vital() || !sampled) {
+	if s.whole && at.changes && at.nth == 0 {
 		cells = append(cells, cell{s.story, s.begin, at, beforeApplied, syscall.SIGINT, "down", s.led},
 			cell{s.story, s.begin, at, replyLost, syscall.SIGTERM, "gc", s.led})
 	}

@@ -175,7 +175,7 @@ for d in metadata.distributions():
     try:
         if d.metadata["Name"] and not d.read_text("direct_url.json"):
             print(d.metadata["Name"] + "==" + d.version)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError: # importlib does not read what is no UTF-8; a name and a version still are
         print("latin==6.0")`)
 	c.Env = append(os.Environ(), "HOME="+s.home, "PYTHONPATH="+s.dir+s.also)
 	c.Dir = s.home

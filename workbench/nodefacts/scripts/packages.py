@@ -25,48 +25,45 @@ except (OSError, ValueError):
 import json, re
 
 
-def read(*path):
+def read(directory, name):
     """The text of a file; none where it can't be read."""
     try:
-        with open(os.path.join(*path), encoding="utf-8", errors="surrogateescape") as f:
+        with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as f:
             return f.read()
     except (OSError, ValueError):
         return ""
 
 
-def packaged():
-    """Where the headers of each distribution on the path are, as importlib.metadata
-    looks for them (PEP 376, PEP 660, eggs); that one parses each of them as a mail, and
-    takes seven times as long."""
+def distributions():
+    """The directory and the file with the headers of each distribution on the path, as
+    importlib.metadata looks for them (PEP 376, PEP 660, eggs). That one parses each of
+    them as a mail, and takes seven times as long."""
     for path in sys.path:
         try:
             entries = os.listdir(path or ".")
         except OSError:
             continue
         for entry in entries:
-            lower = entry.lower()
+            lower, inside = entry.lower(), os.path.join(path, entry)
             if lower.endswith(".dist-info"):
-                yield (path, entry), "METADATA"
-            elif lower.endswith(".egg-info"):
-                if os.path.isdir(os.path.join(path, entry)):
-                    yield (path, entry), "PKG-INFO"
-                else:
-                    yield (path,), entry
-            elif lower == "egg-info" and path.lower().endswith(".egg"):
-                yield (path, entry), "PKG-INFO"
+                yield inside, "METADATA"
+            elif lower.endswith(".egg-info") and not os.path.isdir(inside):
+                yield path, entry
+            elif lower.endswith(".egg-info") or lower == "egg-info" and path.lower().endswith(".egg"):
+                yield inside, "PKG-INFO"
 
 
 packages, torch, cuda = [], "", ""
-for where_it_is, headers in packaged():
+for directory, headers in distributions():
     # Name and version are among the first headers; the description is behind them.
-    said = dict(line.split(":", 1) for line in read(*where_it_is, headers).split("\n\n")[0].splitlines()
+    said = dict(line.split(":", 1) for line in read(directory, headers).split("\n\n")[0].splitlines()
                 if line.startswith(("Name:", "Version:")))
     if "Name" not in said:
         continue
     name = said["Name"].strip()
     line = "%s==%s" % (name, said.get("Version", "").strip() or None)
     try:
-        direct = json.loads(read(*where_it_is, "direct_url.json") or "{}")
+        direct = json.loads(read(directory, "direct_url.json") or "{}")
         url = re.sub(r"//[^/@]*@", "//", direct.get("url", ""))
         vcs = direct.get("vcs_info")
         if vcs:
@@ -77,7 +74,7 @@ for where_it_is, headers in packaged():
         pass
     packages.append(line)
 for path in sys.path:
-    text = read(path, "torch", "version.py")
+    text = read(os.path.join(path, "torch"), "version.py")
     if text:
         get = lambda key: (re.search(r"^%s(?:: *[^=]*)? = ['\"]([^'\"]*)" % key, text, re.M) or [0, ""])[1]
         torch, cuda = get("__version__"), get("cuda")
