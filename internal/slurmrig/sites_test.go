@@ -87,10 +87,8 @@ func slowly(t *testing.T, d *desk, slow string) {
 	id := strconv.Itoa(lastJob())
 	must(t, "scontrol", "requeue", id)
 	d.await("it waits again", time.Minute, func() bool { return len(jobs("PENDING")) == 1 })
-	d.await("it runs again", 4*time.Minute, func() bool {
-		_ = exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run() // else it waits for two minutes
-		return len(jobs("RUNNING")) == 1
-	})
+	d.beginsAgain(id)
+	d.await("it runs again", 4*time.Minute, func() bool { return len(jobs("RUNNING")) == 1 })
 	must(t, "kill", "-CONT", strconv.Itoa(d.dlwb))
 	d.letGo()
 	if word, cause, _ := verdict(t, wait()); word != "succeeded" || !strings.Contains(cause, "began it again 1 time") {
