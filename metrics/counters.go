@@ -40,7 +40,7 @@ const (
 )
 
 var unitWords = map[string]unit{
-	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
+	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "current_epoch": unitEpoch, "cur_epoch": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
 	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "itr": unitStep, "itrs": unitStep, "it": unitStep, "iter_num": unitStep, "episode_num": unitStep, "step_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,

@@ -40,7 +40,7 @@ func (s *scanner) judged() []value {
 		case v.paired && v.kind == unknown || !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
 			s.passedOver.add(v.show, "nothing says where the run was, and no loss or score stands beside it")
 			continue
-		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.Real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v) && !(s.goesOn && vouched && v.Real && !v.blank):
+		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.Real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v) && !(vouched && v.Real && !v.blank):
 			s.passedOver.add(v.show, "nothing says where the run was")
 			continue
 		case v.term.average && (v.term.split == "" && (!placed || s.under) && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):

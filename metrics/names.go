@@ -29,6 +29,9 @@ var fillers = set(`set info the mini-batch current data subset running dataset f
 // spreads are words that say that a value is no value but how far they are apart.
 var spreads = set(`std stdev stddev deviation variance var`)
 
+// ofMean are words before which a mean is part of the name: "mean squared error".
+var ofMean = set(`squared square absolute average reciprocal`)
+
 // stops end the part of a sentence that cannot belong to a name.
 var stops = set(`with at after before to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null`)
 
@@ -82,6 +85,11 @@ func understand(phrase, said string) term {
 		fields = fields[:n-3]
 	}
 	for i, w := range fields {
+		if data, set := strings.CutSuffix(strings.ToLower(w), "-set"); set && splits[data] != "" { // Validation-Set
+			fields[i] = data
+		}
+	}
+	for i, w := range fields {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
 		lower := strings.ToLower(w)
@@ -91,7 +99,7 @@ func understand(phrase, said string) term {
 			t.show, t.kind, t.split = lower, unknown, ""
 			return t
 		case lower == "value" && len(kept) > 0 && sense.Of(strings.ToLower(kept[len(kept)-1])) >= weak && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
-		case averages[lower] && i < len(fields)-1:
+		case averages[lower] && i < len(fields)-1 && !(lower == "mean" && ofMean[strings.ToLower(fields[i+1])] || i > 0 && ofMean[lower] && strings.EqualFold(fields[i-1], "mean")):
 			t.average = true
 		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1 && !(lower == "valid" && len(kept) > 0 && sense.Of(strings.ToLower(fields[len(fields)-1])) == unknown): // but "fraction valid SMILES"
 			t.split = splits[lower]

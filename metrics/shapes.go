@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 	"github.com/dlwb/dlwb/metrics/sense"
@@ -31,6 +32,7 @@ type shape struct {
 	column int     // of its whole numbers the one that counts; -1: none does
 	epoch  int     // the one before it that stays, which counts epochs; -1: none
 	key    string  // the word before it
+	alone  bool    // none counts, and their order is all the place that there is
 	total  float64 // up to which it counts; 0: it doesn't say
 	held   []heldLine
 	first  *late // the line that came once before anything said where the run is
@@ -84,7 +86,7 @@ func wholes(line string, from int) (all []counter) {
 			u, _ := unitOf(line[start:stop])
 			c.numbered = c.numbered || ok && u != noUnit
 		}
-		if !ok || c.total == 0 && !c.numbered && owned(line[from:i]) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
+		if !ok || c.total > 0 && scores(line[from:i]) || c.total == 0 && !c.numbered && owned(line[from:i]) && !oneByOne[strings.ToLower(strings.Trim(line[from:i], " ["))] {
 			i = end
 			continue
 		}
@@ -105,7 +107,13 @@ func wholes(line string, from int) (all []counter) {
 
 // oneByOne are what is done one after the other: a message that begins with one of
 // them and a number may count them.
-var oneByOne = set("trial candidate evaluation experiment case")
+var oneByOne = set("trial candidate evaluation experiment case run")
+
+// scores reports whether the name before a number and its total is that of a score: "Accuracy: 7228/10000".
+func scores(before string) bool {
+	name, ok := strings.CutSuffix(strings.TrimRight(before, " ("), ":")
+	return ok && sense.Of(strings.ToLower(name[strings.LastIndexByte(name, ' ')+1:])) == score
+}
 
 // owned reports whether a name before a number says that it counts
 // something else: "class_id = 3", "Trial 4".
@@ -136,12 +144,12 @@ func owned(before string) bool {
 // the line says when its shape is known, and whether it is held until then.
 func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	f = r.scanned(rest, from, true)
-	if !slices.ContainsFunc(f.values, func(v value) bool { return v.Real || v.kind >= measure }) { // "i = 3, Guess = 7, Answer = 1"
+	if !slices.ContainsFunc(f.values, func(v value) bool { return v.Real || v.kind >= measure }) && !oneByOne[strings.ToLower(remark.Numbered(rest[from:]))] { // "i = 3, Guess = 7, Answer = 1"
 		return r.scanned(rest, from, false), false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
 	whole := wholes(rest, from)
-	if s == nil || s.column < 0 && (s.judged || r.placed()) {
+	if s == nil || s.column < 0 && (s.judged && !s.alone || r.placed()) {
 		c := r.shapes.called(rest, whole)
 		f = r.scanned(rest, from, len(c) > 0)
 		for _, one := range c {
@@ -162,6 +170,7 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 		if s.judge(); s.column >= 0 {
 			s.joins(r.shapes)
 		}
+		s.alone = s.column < 0 && s.moves(r)
 		s.free(r)
 	}
 	return found{}, true
@@ -244,6 +253,24 @@ func (s *shape) ofThings() bool {
 	return len(seen) == len(s.held)
 }
 
+// moves reports whether the held lines, which have the same words, tell of an error or a cost that is another
+// one in each: "Error:0.3025 Prediction:0.25".
+func (s *shape) moves(r *Reader) bool {
+	if s.ofThings() {
+		return false
+	}
+	seen := map[float64]bool{}
+	for _, l := range s.held {
+		values := r.scanned(l.rest, l.from, true).values
+		k := slices.IndexFunc(values, func(v value) bool { return v.weak && v.Real && !v.blank && goal.Of(v.show) == goal.Least })
+		if k < 0 || seen[values[k].Value] {
+			return false
+		}
+		seen[values[k].Value] = true
+	}
+	return true
+}
+
 // stays reports whether a whole number is the same in all held lines, and stands
 // in one bracket with the next.
 func (s *shape) stays(k int) bool {
@@ -295,7 +322,7 @@ func (s *shape) free(r *Reader) {
 	s.held = nil
 	defer func(split, title string) { r.phase.split, r.heading.title = split, title }(r.phase.split, r.heading.title)
 	for _, l := range held {
-		f := r.scanned(l.rest, l.from, s.column >= 0)
+		f := r.scanned(l.rest, l.from, s.column >= 0 || s.alone)
 		s.place(&f, l.whole)
 		r.phase.split, r.heading.title = l.split, l.title
 		r.understood(l.rest, l.rest, l.from, f, l.rank)

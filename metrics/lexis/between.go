@@ -17,7 +17,7 @@ func NameEnd(line string, i int) int {
 		at++
 	}
 	if at >= len(line) || line[at] != '(' && line[at] != '<' {
-		if i < len(line) && line[i] == '>' && i+1 < len(line) && line[i+1] == '=' {
+		if i+1 < len(line) && line[i] == '>' && line[i+1] == '=' && strings.LastIndexByte(line[:i], '<') >= 0 { // but "Collecting numpy>=1.17"
 			return i + 1
 		}
 		return i
@@ -62,7 +62,7 @@ func Separator(line string, i int) (sep byte, at int) {
 		if i < len(line) && (line[i] == sep || line[i] == '/') { // "::", "==", "://"
 			return 0, i
 		}
-		if sep == '=' && i < len(line) && line[i] == '>' { // loss => 0.5
+		if i < len(line) && (sep == '=' && line[i] == '>' || sep == ':' && line[i] == '=') { // "loss => 0.5", "loss := 0.5"
 			i++
 		}
 		i = SkipBlanks(line, i)

@@ -3,7 +3,10 @@ package recipe
 import (
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Book is recipes, made ready to read with.
@@ -20,6 +23,7 @@ type Rule struct {
 
 	re      *regexp.Regexp
 	read    string
+	sums    bool   // it adds what a list has
 	literal string // stands in every line that matches
 }
 
@@ -31,7 +35,7 @@ func NewBook(recipes []Recipe) *Book {
 		for _, l := range r.Lines {
 			rule := Rule{Of: r.Name, Skip: l.Skip, Block: l.Block, re: regexp.MustCompile(l.Match), literal: Literal(l.Match)}
 			if l.Read != nil {
-				rule.read = *l.Read
+				rule.read, rule.sums = *l.Read, strings.Contains(*l.Read, "sum(")
 			}
 			b.rules = append(b.rules, rule)
 		}
@@ -50,8 +54,32 @@ func (b *Book) Rule(message string) *Rule {
 	return nil
 }
 
+// sums are what is added up in what a rule reads.
+var sums = pattern.New(`sum\([^()]*\)`)
+
 // Plain is a message that the rule matches, in plain words.
-func (r *Rule) Plain(message string) string { return r.re.ReplaceAllString(message, r.read) }
+func (r *Rule) Plain(message string) string {
+	plain := r.re.ReplaceAllString(message, r.read)
+	if r.sums {
+		plain = sums.ReplaceAllStringFunc(plain, func(list string) string {
+			return sum(list[len("sum(") : len(list)-1])
+		})
+	}
+	return plain
+}
+
+// sum adds the numbers of a list, "0.5, 0.25"; what is none has no sum.
+func sum(list string) string {
+	total := 0.0
+	for _, one := range strings.Split(list, ",") {
+		f, err := strconv.ParseFloat(strings.TrimSpace(one), 64)
+		if err != nil {
+			return ""
+		}
+		total += f
+	}
+	return strconv.FormatFloat(total, 'g', 6, 64)
+}
 
 // Literal is the longest text that stands in every match of an expression, so
 // that most lines need not be matched against it.

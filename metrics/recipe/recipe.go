@@ -43,7 +43,7 @@ type Line struct {
 	// time and level.
 	Match string `yaml:"match"`
 	// Read is what stands there in plain words instead of the match; $1 or ${name}
-	// is a group.
+	// is a group, and sum($1) what the numbers of a group come to, between which commas stand.
 	Read *string `yaml:"read"`
 	// Skip passes over the "line", or over it and the "next" too.
 	Skip string `yaml:"skip"`

@@ -21,7 +21,7 @@ func Spoken(line string, from, unit int) (start, end int) {
 			counted = true
 		case !said && !counted && of == "" && lexis.IsWord(word) && !spans[strings.ToLower(word)]: // "per 100 evaluation steps"
 			of = word
-		case counted && (spans[strings.ToLower(word)] || word == "the"):
+		case counted && (spans[strings.ToLower(word)] || word == "the") || said && word == "in": // "in the last 5 episodes"
 			said = said || word != "the"
 		case !said || word == "":
 			return 0, 0
@@ -56,7 +56,14 @@ func IsAllowed(name string) bool {
 // Names reports whether a name that begins at i is the last of several without blanks, with
 // numbers behind them: "loss1,loss2 0.5 0.6". Which of those is whose is left open.
 func Names(line string, i int) bool {
-	return i > 1 && line[i-1] == ',' && lexis.IsKeyByte(line[i-2]) && lexis.IsLetter(line[i])
+	if i < 2 || line[i-1] != ',' || !lexis.IsLetter(line[i]) {
+		return false
+	}
+	before := i - 1
+	for before > 0 && lexis.IsKeyByte(line[before-1]) {
+		before--
+	}
+	return lexis.IsLetter(line[before]) // but "epoch 50,loss 0.106"
 }
 
 // Top is where a name begins that seems to begin at i, when it is of the first few: "top 5 acc".
@@ -69,4 +76,13 @@ func Top(line string, i int) int {
 		return n
 	}
 	return i
+}
+
+// Numbered is the word of a line that has nothing but it and its number in brackets: "run [50]:".
+func Numbered(line string) string {
+	word, number, ok := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), ":"), " [")
+	if !ok || !lexis.IsWord(strings.ToLower(word)) || !strings.HasSuffix(number, "]") || !lexis.AllDigits(number[:len(number)-1]) {
+		return ""
+	}
+	return word
 }
