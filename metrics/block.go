@@ -29,7 +29,7 @@ func (r *Reader) beginBlock(kind, line string) {
 	r.endBlock()
 	r.block.kind, r.block.rank = kind, unlabelled
 	if kind == recipe.BlockResult {
-		r.block.rank = r.sources.named(source{name: line})
+		r.block.rank = r.sources.Of(line)
 	}
 }
 

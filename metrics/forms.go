@@ -119,8 +119,8 @@ func (r *Reader) replay(line string, hash uint64) bool {
 		return false
 	}
 	rest, rank, tentative := line, unlabelled, false
-	if !m.bare || r.sources.colour != 0 {
-		rest, rank, tentative = r.sources.peel(line)
+	if !m.bare || r.sources.Colour != 0 {
+		rest, rank, tentative = r.sources.Peel(line)
 	}
 	offset := len(line) - len(rest) - m.cut
 	if tentative || offset < 0 || r.pass.split != "" {

@@ -21,7 +21,7 @@ func (s *scanner) lead(i int) int {
 	if next := s.beforeUnit(at); next > 0 {
 		return next
 	}
-	if next := s.pair(at); next > 0 {
+	if next := cmp.Or(s.pair(at), s.ofData(at)); next > 0 {
 		return next
 	}
 	if n, ok := lexis.Share(line); ok && i == 0 { // what so long a part of a run has a line of its own for
@@ -142,6 +142,36 @@ func (s *scanner) beforeUnit(at int) int {
 	s.mark(line[start:end])
 	s.phrase = end
 	return end
+}
+
+// ofData reads "[ Train | 001/020 ]" and "[ Val | Epoch 01/10 ]", of which data the line is and the epoch; 0 when
+// it is not there.
+func (s *scanner) ofData(at int) int {
+	start, end := lexis.NextKey(s.line, at)
+	if s.line[at] != '[' || start != lexis.SkipBlanks(s.line, at+1) || splits[strings.ToLower(s.line[start:end])] == "" {
+		return 0
+	}
+	wall := lexis.SkipBlanks(s.line, end)
+	if wall >= len(s.line) || s.line[wall] != '|' {
+		return 0
+	}
+	number := lexis.SkipBlanks(s.line, wall+1)
+	if word, stop := lexis.NextKey(s.line, number); word == number {
+		if u, _ := unitOf(s.line[word:stop]); u != unitEpoch {
+			return 0
+		}
+		number = lexis.SkipBlanks(s.line, stop)
+	}
+	epoch, next, ok := ofTotal(s.line, number)
+	if next = lexis.CloseBracket(s.line, next); !ok || next == 0 || epoch.total == 0 {
+		return 0
+	}
+	epoch.unit = unitEpoch
+	s.found.counters = append(s.found.counters, epoch)
+	s.sticky = splits[strings.ToLower(s.line[start:end])]
+	s.mark("|")
+	s.phrase = next
+	return next
 }
 
 // pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.

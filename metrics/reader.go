@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/echo"
 	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/grid"
+	"github.com/dlwb/dlwb/metrics/label"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
@@ -36,7 +37,7 @@ type Reader struct {
 	user     userMetrics
 	book     *recipe.Book
 	frames   screen.Frames
-	sources  sources
+	sources  label.Sources
 	scanner  scanner
 	counters counters
 	tables   tables
@@ -80,11 +81,10 @@ type Reader struct {
 	ended    bool  // no frame of a bar follows the one that is held
 	began    Progress
 
-	depth int                            // of the envelopes that the line lies in
-	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
-	open  spread.Dict
-	torn  loghead.Torn
-
+	depth   int                            // of the envelopes that the line lies in
+	inner   [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
+	open    spread.Dict
+	torn    loghead.Torn
 	redrawn redrawn
 
 	onFrame, onPassed, onText func([]byte)
@@ -100,12 +100,12 @@ type Reading struct {
 // NewReader makes a reader. Expressions that do not compile are left out: the
 // profile was checked before.
 func NewReader(user []UserMetric) *Reader {
-	r := &Reader{book: book(), series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true}
+	r := &Reader{book: book(), series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true, sources: label.Sources{Counts: countsWord}}
 	for _, u := range r.user {
 		r.series[u.name] = &series{user: true, sure: true, rank: unlabelled}
 	}
 	r.onFrame = func(frame []byte) {
-		r.sources.colour = colourOf(frame)
+		r.sources.Colour = label.ColourOf(frame)
 		r.draws(frame)
 		screen.Pieces(frame, r.onText)
 	}
@@ -152,7 +152,7 @@ func (r *Reader) Feed(p []byte, at time.Time) []Point {
 			break
 		}
 		if r.frames.IsWhole(p[:end], simple) {
-			r.sources.colour = 0
+			r.sources.Colour = 0
 			r.text(p[:end])
 		} else {
 			r.frames.Add(p[:end], r.onPassed)
@@ -267,7 +267,7 @@ func (r *Reader) line(line string) {
 
 // read looks for the grammar of a line; false when it says nothing at all.
 func (r *Reader) read(line string, hash uint64) bool {
-	rest, rank, tentative := r.sources.peel(line)
+	rest, rank, tentative := r.sources.Peel(line)
 	if other := loghead.Glued(line, rest); rank != unlabelled && other > 0 {
 		r.torn.Add(line[:other])
 		r.line(line[other:])
@@ -423,14 +423,14 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		}
 		f = r.scanner.scan(line, 0, "")
 	} else if tentative {
-		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
+		r.sources.Labelled = r.sources.Labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {
 		if len(f.counters) == 0 && (!r.placed() || r.shapes.count()) && len(r.taken) == 0 {
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true
 			}
 		}
-		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, r.heading.scored, f)
+		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.Colour == 0, r.heading.scored, f)
 	}
 	if was != "" && r.heading.split == "" && len(f.values) == 0 && len(f.counters) > 0 && r.sameEpoch(f.counters) { // "[Epoch: 1, images: 1449]"
 		defer func() { r.heading.split = was }()

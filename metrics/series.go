@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/decimal"
+	"github.com/dlwb/dlwb/metrics/label"
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
@@ -35,7 +36,7 @@ type series struct {
 	plain   bool   // not all of its values were called averages
 	title   string // above its first value
 	inner   bool   // its lines count steps in an epoch beside those of the run
-	colour  colour
+	colour  label.Colour
 }
 
 // seriesOf finds or begins a series; nil when there are too many.
@@ -69,12 +70,12 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 		return
 	}
 	if s.repeats(p, shape) || s.stale(p, shape) {
-		if rank == unlabelled && s.colour != 0 && r.sources.colour != 0 && s.colour != r.sources.colour && !sameValue(p.Value, s.last.Value) {
-			r.sources.mine, r.sources.others = s.colour, r.sources.colour
+		if rank == unlabelled && s.colour != 0 && r.sources.Colour != 0 && s.colour != r.sources.Colour && !sameValue(p.Value, s.last.Value) {
+			r.sources.Mine, r.sources.Others = s.colour, r.sources.Colour
 		}
 		return
 	}
-	s.colour = r.sources.colour
+	s.colour = r.sources.Colour
 	if !s.sure {
 		s.came++
 	}
@@ -131,7 +132,7 @@ func (s *series) goesOn(p Point) bool {
 // than that whose values are shown: SageMaker's notebooks tell hosts apart so. That
 // there are two shows when one place has two values in two colours.
 func (r *Reader) another(s *series) bool {
-	here, mine, others := r.sources.colour, r.sources.mine, r.sources.others
+	here, mine, others := r.sources.Colour, r.sources.Mine, r.sources.Others
 	return others != 0 && (s.colour == mine && here == others || s.colour == others && here == mine)
 }
 

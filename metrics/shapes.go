@@ -17,8 +17,9 @@ import (
 // Bounds of what is remembered of shapes.
 const (
 	mostShapes = 64
-	mostWholes = 8 // whole numbers of a line that are looked at
-	proofs     = 3 // lines by which a shape is judged
+	mostWholes = 8   // whole numbers of a line that are looked at
+	proofs     = 3   // lines by which a shape is judged
+	leastFrame = 100 // before a line and a colon: what is less may be a rank
 )
 
 // shapes follows lines with values that say nothing of where the run is, as
@@ -81,8 +82,8 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c, next, ok := ofTotal(line, i)
-		c.numbered = ok && lexis.CountsOn(line[from:i])
-		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 { // done 3 batches
+		c.numbered = ok && (lexis.CountsOn(line[from:i]) || i == from && c.n >= leastFrame && strings.HasPrefix(line[next:], ": ")) // "756: done 1 games"
+		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 {                                                  // done 3 batches
 			u, _ := unitOf(line[start:stop])
 			c.numbered = c.numbered || ok && u != noUnit
 		}

@@ -10,8 +10,12 @@ import (
 	"github.com/dlwb/dlwb/metrics/decimal"
 )
 
-// longestNumber bounds the text of one number.
-const longestNumber = 40
+// Bounds of the text of one number: of a whole one, and of one with a fraction, of which "%f" writes
+// all digits (math.MaxFloat64 has 309 before the point).
+const (
+	longestNumber = 40
+	longestReal   = 330
+)
 
 // Figure is a number as it stands in a line.
 type Figure struct {
@@ -48,7 +52,7 @@ func Number(line string, i int) (Figure, bool) {
 			comma, real, end, whole = true, true, d, d
 		}
 	}
-	if whole == i || end-start > longestNumber {
+	if whole == i || end-start > longestNumber && !real || end-start > longestReal {
 		return Figure{}, false
 	}
 	other := byte(0) // the letter of an exponent that is no e
