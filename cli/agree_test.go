@@ -52,7 +52,7 @@ func TestDownOnATerminalShowsWhatGoesAndWantsTheNameOfALiveCluster(t *testing.T)
 }
 
 func TestDownSaysWhatIsSavedAfterARunAndYesAnswersForScripts(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 3, 0.01)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x')\n", "results: {paths: [outputs/]}\n")
 	if r := b.run("run", "--json"); r.code != 0 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stdout)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestStopOfARunThatHadEndedSaysSo(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print('step: 1 loss: 0.5', flush=True)\n", "")
 	if r := b.run("run", "--plain"); r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -31,7 +31,7 @@ func TestStopOfARunThatHadEndedSaysSo(t *testing.T) {
 // A run that has ended does not go on, whatever is interrupted behind it: what is said
 // is that its results did not all come, and which are kept.
 func TestAnInterruptedFetchSaysWhatIsKept(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(`
 import os
 os.makedirs("outputs", exist_ok=True)

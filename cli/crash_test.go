@@ -322,7 +322,7 @@ func (b *bed) both(first, second []string) (a, z result) {
 func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 	t.Parallel()
 	t.Run("run twice", func(t *testing.T) {
-		b := newBed(t)
+		b := newBed(t).withOneNode()
 		b.profile(fmt.Sprintf(lossScript, 200, 0.02), "")
 		x, y := b.both([]string{"run", "--json"}, []string{"run", "--json"})
 		if x.code != 0 {
@@ -339,7 +339,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 		b.nothingIsLeft()
 	})
 	t.Run("down while up", func(t *testing.T) {
-		b := newBed(t)
+		b := newBed(t).withOneNode()
 		b.profile(crashScript, "")
 		up := b.start("up", "--json")
 		up.await("the cluster step", func(e printedEvent) bool { return e["event"] == "step_started" })
@@ -354,7 +354,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 		b.nothingIsLeft()
 	})
 	t.Run("stop while attach", func(t *testing.T) {
-		b := newBed(t)
+		b := newBed(t).withOneNode()
 		b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 		b.within(3*time.Minute, "run", "--detach", "--json")
 		attach := b.start("attach", "--json")
@@ -368,7 +368,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 		b.nothingIsLeft()
 	})
 	t.Run("down twice", func(t *testing.T) {
-		b := newBed(t)
+		b := newBed(t).withOneNode()
 		b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 		b.within(3*time.Minute, "run", "--detach", "--json")
 		x, y := b.both([]string{"down", "--json"}, []string{"down", "--json"})

@@ -200,7 +200,7 @@ func TestRunThatFillsTheNodesDiskEndsAndSaysSo(t *testing.T) {
 }
 
 func TestLogThatFindsNoRoomHereIsCompletedByAttach(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	disk := b.smallDisk("1m", "runs")
 	b.profile(strings.Replace(talker, "100000", "1200", 1), "")
 	s := b.start("run", "--json")
@@ -239,7 +239,7 @@ func TestLogThatFindsNoRoomHereIsCompletedByAttach(t *testing.T) {
 }
 
 func TestFullDiskHereIsSaidOnceAndTheClusterCanGo(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	disk := b.smallDisk(roomy)
 	b.profile(talker, "")
 	first := b.command("run", "--plain")

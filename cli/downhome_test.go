@@ -50,16 +50,16 @@ func TestDownBringsHomeWhatDidNotComeBefore(t *testing.T) {
 // A script that says down means it: it is told what was lost, where, and why. A person
 // is asked again, and a flag that was given before anybody knew removes nothing.
 func TestDownBringsHomeOrSaysWhatIsLost(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.write("train.py", savingScript)
-	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2}\nrun:\n  engine: plain\n  command: train.py --name={run}\n"+
+	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 1}\nrun:\n  engine: plain\n  command: train.py --name={run}\n"+
 		"  env: {SUB: \"sub/{run}\"}\nresults:\n  to: home\n")
 	b.write("home", "a file is in the way")
 	if r := b.run("run", "--plain"); r.code == 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	b.write("train.py", "raise SystemExit('no run of this begins')")
-	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2}\nenvironment: {before: [\"false\"]}\nrun: {engine: plain, command: train.py}\n")
+	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 1}\nenvironment: {before: [\"false\"]}\nrun: {engine: plain, command: train.py}\n")
 	if r := b.run("run", "--down", "--plain"); r.code == 0 || !strings.Contains(r.stdout, "cluster bed is not removed") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

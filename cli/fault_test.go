@@ -105,7 +105,7 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 // What failed is most often a line of the profile. The nodes once went with it,
 // and came up anew for the next attempt.
 func TestRunGoesOnWithTheNodesOfAFailedSetUp(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
 	b.write("requirements.txt", "no-such-package-here==1.0\n")
 	b.profile(fmt.Sprintf(lossScript, 3, 0.01), "environment: {venv: requirements.txt}\n")
@@ -122,7 +122,7 @@ func TestRunGoesOnWithTheNodesOfAFailedSetUp(t *testing.T) {
 
 // "Check the node's network" was said of nodes that were removed the next moment.
 func TestAdviceToLookAtANodeSaysWhenTheNodeGoes(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
 	b.write("requirements.txt", "no-such-package-here==1.0\n")
 	b.profile("print('hello')\n", "environment: {venv: requirements.txt}\n")

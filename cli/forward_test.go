@@ -130,7 +130,7 @@ func (b *bed) jupyterToken() string {
 
 func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
 	needJupyter(t)
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	first, opened, page := b.forward("jupyter")
 	token, ticket := b.jupyterToken(), page.Query().Get("dlwb_token")
@@ -275,7 +275,7 @@ func (v visitor) get(path string) (int, string) {
 
 func TestStaleServiceIsReplaced(t *testing.T) {
 	needJupyter(t)
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	first, _, _ := b.forward("jupyter")
 	old := b.jupyterToken()
@@ -316,7 +316,7 @@ http.server.ThreadingHTTPServer((a.host, a.port), handler).serve_forever()
 `
 
 func TestTensorBoardServesTheCodeDirectoryOrSaysHowToGetIt(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.write("marker.txt", "here")
 	b.up("")
 	if r := b.run("forward", "bed", "tensorboard"); r.code != 1 || !strings.Contains(r.stderr, "tensorboard is not installed") {
@@ -391,7 +391,7 @@ func TestAForwardLeadsToTheNodeThatItNames(t *testing.T) {
 }
 
 func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	bin := filepath.Join(b.nodeHome(0), "..", "bin")
 	if err := testprogram.Write(filepath.Join(bin, "tensorboard"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
@@ -410,7 +410,7 @@ func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
 // What runs when it is looked for may end before it is reached: then there is a
 // new one.
 func TestAServiceThatEndsAsItIsFoundIsStartedAnew(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	dying := strings.Replace(standIn, "handler = ", `
 class Dying(http.server.SimpleHTTPRequestHandler):
@@ -443,7 +443,7 @@ handler = `, 1)
 }
 
 func TestForwardToAPort(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer server.Close()
@@ -482,7 +482,7 @@ func TestForwardToAPort(t *testing.T) {
 }
 
 func TestForwardsOfTheProfileOpenWithTheRun(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port

@@ -39,7 +39,7 @@ func TestTheGraceOfAProfileIsWhatARunHasToSave(t *testing.T) {
 	} {
 		for grace, takes := range map[string]int{"60s": 12, "1s": 7} {
 			t.Run(end.name+" within "+grace, func(t *testing.T) {
-				b := newBed(t)
+				b := newBed(t).withOneNode()
 				saved := filepath.Join(b.home, "saved")
 				b.profile(fmt.Sprintf(saverScript, takes), "  grace: "+grace+"\n  env: {SAVED: "+saved+"}\n"+end.more)
 				d := b.start("run", "--down", "--json")

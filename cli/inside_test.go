@@ -68,7 +68,7 @@ func TestAProfileSendsNothingFromOutsideItsDirectory(t *testing.T) {
 }
 
 func TestTheUserLetsAProfileSendAnotherDirectory(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	private := b.outside()
 	b.profile("print('hello')\n", "code: {dir: ../private}\n")
 	if err := os.WriteFile(filepath.Join(private, "train.py"), []byte("print(1)\n"), 0o644); err != nil {
@@ -100,7 +100,7 @@ func TestTheUserLetsAProfileSendAnotherDirectory(t *testing.T) {
 }
 
 func TestLinksOutOfTheProjectAreNotFollowed(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	private := b.outside()
 	b.profile("print('hello')\n", "code: {exclude: ['!*']}\n")
 	b.link(private, "data")

@@ -25,7 +25,7 @@ import (
 func keptBed(t *testing.T) (b *bed, port string) {
 	t.Helper()
 	t.Setenv("DLWB_KEEPER", "10m")
-	b = newBedAlone(t)
+	b = newBedAlone(t).withOneNode()
 	t.Cleanup(func() { b.run("keeper", "stop") })
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "there") }))
 	t.Cleanup(s.Close)

@@ -131,7 +131,7 @@ func (v visitor) kernel() string {
 
 func TestKernelRunsACellThroughTheDoor(t *testing.T) {
 	needJupyter(t)
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.up("")
 	_, _, page := b.forward("jupyter")
 	v := b.visit(page)
@@ -179,7 +179,7 @@ func (s *socket) cell(code string) (printed string) {
 }
 
 func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.up("forward: [9/http]\n")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer server.Close()

@@ -60,7 +60,7 @@ func TestEveryCommandAnswersJSONOnACluster(t *testing.T) {
 
 // A tunnel's stream is one object, and Ctrl-C is no error.
 func TestATunnelSaysWhereItIsAsOneObject(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print(1)\n", "")
 	if r := b.run("up", "--json"); r.code != 0 {
 		t.Fatal(r.stdout)

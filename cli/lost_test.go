@@ -129,7 +129,7 @@ func (b *bed) awaitPrinted(node, step int) {
 // logsAreWhole compares what is stored with what the ranks wrote.
 func (b *bed) logsAreWhole(run string) {
 	b.t.Helper()
-	for rank := range 2 {
+	for rank := range b.nodes {
 		name := fmt.Sprintf("rank-%d.log", rank)
 		stored, err := os.ReadFile(filepath.Join(b.home, "state", "runs", run, name))
 		there, err2 := os.ReadFile(filepath.Join(b.nodeDir(rank), "home", ".dlwb", "runs", run, name))
@@ -140,7 +140,7 @@ func (b *bed) logsAreWhole(run string) {
 }
 
 func TestAStoreThatSomebodyHoldsForAWhileLosesNothing(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 150, 0.03), "")
 	s := b.start("run", "--json")
 	s.awaitStep(10)
@@ -214,7 +214,7 @@ open("outputs/checkpoint", "w").write("so far")
 ` + fmt.Sprintf(lossScript, 40000, 0.02)
 	for _, watched := range []bool{true, false} {
 		t.Run(fmt.Sprintf("watched by another dlwb: %v", watched), func(t *testing.T) {
-			b := newBed(t)
+			b := newBed(t).withOneNode()
 			b.profile(script, "results: {paths: [outputs/]}\n")
 			first := b.start("run", "--json")
 			first.awaitStep(3)
@@ -277,7 +277,7 @@ func TestAFloodOfOutputIsStoredWholeInLittleMemory(t *testing.T) {
 	}
 	for name, script := range floods {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newBed(t).withOneNode()
 			b.profile("import os, sys\nif os.environ['RANK'] == '0':"+strings.ReplaceAll(script, "\n", "\n    ")+"\n", "")
 			c := b.command("run", "--json") // a million lines of JSON, that nobody reads
 			if err := c.Start(); err != nil {

@@ -24,7 +24,7 @@ func (b *bed) intoFull(args ...string) (said string, code int) {
 }
 
 func TestOutputThatIsLostIsSaidAndNoSuccess(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print('loss 1')\n", "")
 	for _, args := range [][]string{{"run", "--json"}, {"run", "--plain", "--down"}, {"ls"}, {"ls", "--json"}, {"runs", "--json"}, {"logs"}} {
 		if said, code := b.intoFull(args...); code != 1 || strings.Count(said, "no space left on device") != 1 {

@@ -49,6 +49,7 @@ type bed struct {
 	env  []string
 	// stranger leaves the profiles of the project untrusted; see command.
 	stranger bool
+	nodes    int // that a profile of the bed asks for
 }
 
 // newBed makes one; its test runs beside others.
@@ -65,13 +66,20 @@ func newBedAlone(t *testing.T) *bed {
 		t.Skip("starts real clusters; run without -short")
 	}
 	home := t.TempDir()
-	b := &bed{t: t, home: home, dir: filepath.Join(home, "project")}
+	b := &bed{t: t, home: home, dir: filepath.Join(home, "project"), nodes: 2}
 	b.env = append(os.Environ(), asDlwb+"=1", "HOME="+home, "DLWB_HOME="+filepath.Join(home, "state"), "DLWB_KEEPER="+cmp.Or(os.Getenv("DLWB_KEEPER"), "off"),
 		"XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "TERM=dumb")
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.cleanUp)
+	return b
+}
+
+// withOneNode is for a story in which a second node would only be started and
+// ended once more: what it holds is between dlwb and one node.
+func (b *bed) withOneNode() *bed {
+	b.nodes = 1
 	return b
 }
 
@@ -93,12 +101,12 @@ func (b *bed) write(name, text string) string {
 	return path
 }
 
-// profile writes a profile of two local nodes that run a script. It begins to
+// profile writes a profile of the bed's local nodes that run a script. It begins to
 // train within a second: the plain engine needs nothing but Python.
 func (b *bed) profile(script, more string) string {
 	b.t.Helper()
 	b.write("train.py", script)
-	return b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2}\nrun:\n  engine: plain\n  command: train.py\n"+more)
+	return b.write("dlwb.yaml", fmt.Sprintf("name: bed\nprovider: local\nmachines: {count: %d}\nrun:\n  engine: plain\n  command: train.py\n", b.nodes)+more)
 }
 
 // command is dlwb in the project. Every profile in it is trusted as it is now,

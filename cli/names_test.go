@@ -24,7 +24,7 @@ func (b *bed) completed(words ...string) []string {
 
 // A past run could not be opened from the shell, though TAB offered it.
 func TestWhatTabOffersOpensAndAPastRunTellsItsRecord(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 10, 0.001)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x')\n", "results: {paths: [outputs/]}\n")
 	first := b.run("run", "--json").one(t, "run_ended")["run"].(string)
 	second := b.run("run", "--down", "--json").one(t, "run_ended")["run"].(string)
@@ -59,7 +59,7 @@ func TestWhatTabOffersOpensAndAPastRunTellsItsRecord(t *testing.T) {
 
 // sync wanted a profile where ssh wanted a cluster.
 func TestClusterRunAndProfileStandForEachOther(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	profile := b.profile(fmt.Sprintf(lossScript, 3, 0.001), "")
 	run := b.run("run", "--json").one(t, "run_ended")["run"].(string)
 	for _, word := range []string{"bed", run, profile, filepath.Dir(profile), "dlwb.yaml", "."} {

@@ -29,7 +29,7 @@ func asOther(t *testing.T, page string, args ...string) (status string) {
 }
 
 func TestAnotherUserOfTheMachineGetsNothingThroughAForward(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	var seen atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -98,7 +98,7 @@ for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6), ("
 `
 
 func TestAnotherUserOfTheMachineGetsNothingThroughARawPort(t *testing.T) {
-	b := newBedAlone(t)
+	b := newBedAlone(t).withOneNode()
 	b.up("")
 	reached := make(chan string, 100)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.URL.Path }))

@@ -68,7 +68,7 @@ func TestDemoIntoAClosedPipeLeavesNothing(t *testing.T) {
 }
 
 func TestRunWithDownIntoAClosedPipeLeavesNothing(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	if line, code := b.firstLine("rank 0 | ", "run", "--down"); code != 130 {
 		t.Errorf("exit code %d after %q", code, line)
@@ -77,7 +77,7 @@ func TestRunWithDownIntoAClosedPipeLeavesNothing(t *testing.T) {
 }
 
 func TestRunIntoAClosedPipeGoesOn(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 150, 0.02), "")
 	if line, code := b.firstLine("rank 0 | ", "run"); code != 130 {
 		t.Errorf("exit code %d after %q", code, line)
@@ -94,7 +94,7 @@ func TestRunIntoAClosedPipeGoesOn(t *testing.T) {
 }
 
 func TestWithoutATerminalTheListIsPrinted(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	for _, args := range [][]string{{}, {"--plain"}, {"ls"}} {
 		if r := b.run(args...); r.code != 0 || !strings.HasPrefix(r.stdout, "no clusters; dlwb demo makes one") || r.stderr != "" {
 			t.Errorf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
@@ -111,7 +111,7 @@ func TestHangUpIsACleanEnd(t *testing.T) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(heard) })
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--down", "--json")
 	first.awaitStep(5)

@@ -106,7 +106,7 @@ func (b *bed) ageIsTold(saved printedEvent) {
 }
 
 func TestARunThatFailsAgainAndAgainIsStartedAsOftenAsTheProfileSays(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("import sys; sys.exit(3)", "  restarts: 2\n  resume: --from {checkpoint}\nresults: {checkpoints: ckpt}\n")
 	r := b.run("run", "--down", "--json")
 	if r.code == 0 || len(r.all("run_started")) != 3 || len(r.all("run_ended")) != 3 {

@@ -62,7 +62,7 @@ func TestRunsAreRemovedWithASizeAfterAQuestionAndTheStoreIsCompacted(t *testing.
 }
 
 func TestTheRunThatGoesOnIsNeverRemoved(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	s := b.start("run", "--json")
 	run := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
@@ -80,7 +80,7 @@ func TestTheRunThatGoesOnIsNeverRemoved(t *testing.T) {
 // An rm that is killed anywhere leaves nothing that the next one does not
 // finish, and no run half of which is shown.
 func TestRmThatIsKilledIsFinishedByTheNext(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 5, 0.001), "")
 	for i := range 4 {
 		run := b.run("run", "--json").one(t, "run_ended")["run"].(string)

@@ -93,7 +93,7 @@ func TestAProjectCanNotLetItsSecretsGo(t *testing.T) {
 }
 
 func TestARunGetsTheSecretsThatTheUserNames(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	const value = "canary-7f1d9c3a-value"
 	b.env = append(b.env, "MY_TOKEN="+value, "EMPTY=", "LINES=a\nb")
 	b.profile("import os, hashlib\nprint('got', hashlib.sha256(os.environ['MY_TOKEN'].encode()).hexdigest())\n"+

@@ -195,7 +195,7 @@ func (b *bed) ranks() []string {
 }
 
 func TestSecondDlwbSeesAndDoesNotFight(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--json")
 	first.awaitStep(5)
@@ -231,7 +231,7 @@ func TestDownFromAnotherDlwbEndsTheWatch(t *testing.T) {
 }
 
 func TestInterruptLeavesTheRunGoingOn(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 100, 0.03), "")
 	first := b.start("run", "--json")
 	first.awaitStep(5)
@@ -245,7 +245,7 @@ func TestInterruptLeavesTheRunGoingOn(t *testing.T) {
 }
 
 func TestInterruptWithDownLeavesNothing(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--down", "--json")
 	first.awaitStep(5)

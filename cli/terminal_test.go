@@ -75,7 +75,7 @@ func TestATerminalGetsNoBytesAsTheyAre(t *testing.T) {
 
 // A terminal of which nothing is known gets lines, also where there would be a screen.
 func TestATerminalOfWhichNothingIsKnownGetsLines(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print('step 1 loss: 0.5')\n", "")
 	b.env = append(b.env, "TERM=")
 	x := b.onTerminal(100, 30, "run", "--down")

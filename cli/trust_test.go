@@ -316,7 +316,7 @@ func TestWhatInitWroteRunsWithoutAQuestion(t *testing.T) {
 // A rerun reads the ignore files and the requirements as they are now; what goes
 // on needs no trust.
 func TestWhatWasLaunchedGoesOnAndARerunIsAskedAbout(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print('loss: 1')\n", "")
 	if r := b.run("run", "--json"); r.code != 0 {
 		t.Fatalf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -342,7 +342,7 @@ func TestWhatWasLaunchedGoesOnAndARerunIsAskedAbout(t *testing.T) {
 }
 
 func TestAWatchSendsNothingUnderRulesThatNobodyTrusted(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t).withOneNode()
 	b.profile("print(1)\n", "")
 	b.write(".dlwbignore", "private/\n")
 	if err := os.Mkdir(filepath.Join(b.dir, "private"), 0o755); err != nil {
