@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // shows waits until a terminal has shown all of the texts.
@@ -16,12 +18,13 @@ func (x *terminal) shows(texts ...string) {
 	}
 }
 
-// On a terminal down once removed a cluster with a live run at a word.
+// On a terminal down once removed a cluster with a live run at a word. "dlwb down bed
+// removes it" was advised by the one that watched, after another had removed it.
 func TestDownOnATerminalShowsWhatGoesAndWantsTheNameOfALiveCluster(t *testing.T) {
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "results: {paths: [outputs/]}\n")
-	first := b.start("run", "--json")
-	first.awaitStep(5)
+	first := b.onTerminal(120, 30, "run", "--plain")
+	first.shows("step 5/")
 	for _, said := range []string{"y\r", "\r", "bad\r", "\x03"} {
 		x := b.onTerminal(120, 30, "down")
 		x.shows("Tear down bed?", "2 nodes of local", "the run that is going on: bed-", "what it writes is brought home at its end", "costs nothing", "type bed to agree: ")
@@ -46,8 +49,11 @@ func TestDownOnATerminalShowsWhatGoesAndWantsTheNameOfALiveCluster(t *testing.T)
 	if code := <-x.ended; code != 0 {
 		t.Errorf("exit code %d\n%s", code, x.shown)
 	}
-	if code := first.end(); code != 130 {
+	if code := first.exit(); code != 130 {
 		t.Errorf("the watching dlwb: exit code %d, want 130", code)
+	}
+	if strings.Contains(first.shown.String(), "still up") || strings.Contains(first.shown.String(), "dlwb down bed") {
+		t.Errorf("of a cluster that is gone the watching dlwb says:\n%s", first.shown)
 	}
 }
 
@@ -56,6 +62,16 @@ func TestDownSaysWhatIsSavedAfterARunAndYesAnswersForScripts(t *testing.T) {
 	b.profile(fmt.Sprintf(lossScript, 3, 0.01)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x')\n", "results: {paths: [outputs/]}\n")
 	if r := b.run("run", "--json"); r.code != 0 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stdout)
+	}
+	// A stop comes too late, which it says.
+	if r := b.run("stop", "--plain"); r.code != 0 || !strings.Contains(r.stdout, ": it had already ended, at ") || !strings.Contains(r.stdout, " ago: run succeeded in ") {
+		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	var said struct {
+		EndedBefore time.Time `json:"ended_before"`
+	}
+	if r := b.run("stop", "--json"); json.Unmarshal([]byte(r.stdout), &said) != nil || said.EndedBefore.IsZero() {
+		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	x := b.onTerminal(120, 30, "down", "--all")
 	x.shows("Tear down bed?", "1 result file of run bed-", "[y/N] ")

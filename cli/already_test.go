@@ -3,30 +3,12 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
-
-func TestStopOfARunThatHadEndedSaysSo(t *testing.T) {
-	b := newBed(t).withOneNode()
-	b.profile("print('step: 1 loss: 0.5', flush=True)\n", "")
-	if r := b.run("run", "--plain"); r.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := b.run("stop", "--plain"); r.code != 0 || !strings.Contains(r.stdout, ": it had already ended, at ") || !strings.Contains(r.stdout, " ago: run succeeded in ") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	var said struct {
-		EndedBefore time.Time `json:"ended_before"`
-	}
-	if r := b.run("stop", "--json"); json.Unmarshal([]byte(r.stdout), &said) != nil || said.EndedBefore.IsZero() {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-}
 
 // A run that has ended does not go on, whatever is interrupted behind it: what is said
 // is that its results did not all come, and which are kept.

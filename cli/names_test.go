@@ -62,6 +62,9 @@ func TestClusterRunAndProfileStandForEachOther(t *testing.T) {
 	b := newBed(t).withOneNode()
 	profile := b.profile(fmt.Sprintf(lossScript, 3, 0.001), "")
 	run := b.run("run", "--json").one(t, "run_ended")["run"].(string)
+	if r := b.run(); r.code != 0 || !strings.HasPrefix(r.stdout, "CLUSTER") || !strings.Contains(r.stdout, "bed") {
+		t.Errorf("with nothing named, and no terminal: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
 	for _, word := range []string{"bed", run, profile, filepath.Dir(profile), "dlwb.yaml", "."} {
 		for _, command := range [][]string{{"sync", word}, {"plan", word}, {"exec", word, "--", "true"}, {"ssh", word, "0", "--", "true"}, {"logs", word}} {
 			if r := b.run(command...); r.code != 0 {
@@ -86,22 +89,5 @@ func TestClusterRunAndProfileStandForEachOther(t *testing.T) {
 		if r := b.run(what, file); r.code == 0 || !strings.Contains(r.stderr, next+" '"+file+"' makes one") {
 			t.Errorf("%s: what is advised can't be pasted: %s", what, r.stderr)
 		}
-	}
-}
-
-// "dlwb down bed removes it" was advised after another dlwb had removed it.
-func TestNobodyIsSentToRemoveWhatIsGone(t *testing.T) {
-	b := newBed(t)
-	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
-	first := b.onTerminal(120, 30, "run", "--plain")
-	first.waitFor("step 5/")
-	if r := b.run("down"); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
-	if code := <-first.ended; code != 130 {
-		t.Errorf("exit code %d, want 130", code)
-	}
-	if strings.Contains(first.shown.String(), "still up") || strings.Contains(first.shown.String(), "dlwb down bed") {
-		t.Errorf("of a cluster that is gone it says:\n%s", first.shown)
 	}
 }
