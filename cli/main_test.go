@@ -167,8 +167,13 @@ func (b *bed) run(args ...string) result {
 	if err != nil && !errors.As(err, &exit) {
 		b.t.Fatal(err)
 	}
-	r := result{code: c.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
-	for _, line := range strings.Split(out.String(), "\n") {
+	return resultOf(c.ProcessState.ExitCode(), out.String(), errs.String())
+}
+
+// resultOf is a result with the events that are in what dlwb wrote.
+func resultOf(code int, stdout, stderr string) result {
+	r := result{code: code, stdout: stdout, stderr: stderr}
+	for line := range strings.SplitSeq(stdout, "\n") {
 		var e printedEvent
 		if json.Unmarshal([]byte(line), &e) == nil && e["event"] != nil {
 			r.events = append(r.events, e)

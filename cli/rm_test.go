@@ -61,22 +61,6 @@ func TestRunsAreRemovedWithASizeAfterAQuestionAndTheStoreIsCompacted(t *testing.
 	}
 }
 
-func TestTheRunThatGoesOnIsNeverRemoved(t *testing.T) {
-	b := newBed(t).withOneNode()
-	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
-	s := b.start("run", "--json")
-	run := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
-	if r := b.run("rm", run); r.code != 1 || !strings.Contains(r.stderr, "it is going on") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := b.run("rm", "--all-ended"); r.code != 0 || !strings.Contains(r.stdout, "kept "+run) {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	s.awaitStep(20)
-	b.run("down")
-	s.end()
-}
-
 // An rm that is killed anywhere leaves nothing that the next one does not
 // finish, and no run half of which is shown.
 func TestRmThatIsKilledIsFinishedByTheNext(t *testing.T) {

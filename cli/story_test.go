@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+// What it says goes into a file of the project, as `dlwb run --json >events.jsonl`
+// writes it: that file grows with every line about its own sync.
 func TestRunGoesFromProfileToReceipt(t *testing.T) {
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 30, 0.02)+`
@@ -17,7 +19,7 @@ os.makedirs("outputs", exist_ok=True)
 open("outputs/done", "w").write(os.environ["WORLD_SIZE"])
 open("outputs/whose", "w").write(open(os.environ["DLWB_RUN_DIR"] + "/life").read())
 `, "results: {paths: [outputs/]}\n")
-	r := b.run("run", "--down", "--json")
+	r := b.runInto(filepath.Join(b.dir, "events.jsonl"), "run", "--down", "--json")
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -67,6 +69,27 @@ open("outputs/whose", "w").write(open(os.environ["DLWB_RUN_DIR"] + "/life").read
 	if entries, err := os.ReadDir(filepath.Join(b.home, "state", "local")); err == nil && len(entries) > 0 {
 		t.Errorf("files left: %v", entries)
 	}
+}
+
+// runInto is run with a file as its standard output.
+func (b *bed) runInto(path string, args ...string) result {
+	b.t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer f.Close()
+	var errs strings.Builder
+	c := b.command(args...)
+	c.Stdout, c.Stderr = f, &errs
+	if err := c.Run(); err != nil {
+		b.t.Errorf("%v: %s", err, errs.String())
+	}
+	said, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resultOf(c.ProcessState.ExitCode(), string(said), errs.String())
 }
 
 func TestKilledDlwbLosesNothing(t *testing.T) {
@@ -198,9 +221,18 @@ func TestSecondDlwbSeesAndDoesNotFight(t *testing.T) {
 	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--json")
+	run := first.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
 	first.awaitStep(5)
 	second := b.start("attach", "--json")
 	second.awaitStep(10)
+	// Nor is a run removed that goes on.
+	if r := b.run("rm", run); r.code != 1 || !strings.Contains(r.stderr, "it is going on") {
+		t.Errorf("rm: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := b.run("rm", "--all-ended"); r.code != 0 || !strings.Contains(r.stdout, "kept "+run) {
+		t.Errorf("rm --all-ended: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	second.awaitStep(20)
 	if r := b.run("run", "--json"); r.code == 0 || !strings.Contains(r.stdout, "is going on there") {
 		t.Errorf("a second run on the same cluster: exit code %d\n%s", r.code, r.stdout)
 	}
@@ -214,19 +246,6 @@ func TestSecondDlwbSeesAndDoesNotFight(t *testing.T) {
 	}
 	if r := b.run("ls", "--json"); !strings.Contains(r.stdout, `"phase":"ready"`) {
 		t.Errorf("after stop: %s", r.stdout)
-	}
-}
-
-func TestDownFromAnotherDlwbEndsTheWatch(t *testing.T) {
-	b := newBed(t)
-	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
-	first := b.start("run", "--json")
-	first.awaitStep(5)
-	if r := b.run("down", "--json"); r.code != 0 || r.one(t, "receipt")["proven"] != true {
-		t.Fatalf("down: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if code := first.end(); code != 130 {
-		t.Errorf("the watching dlwb: exit code %d, want 130", code)
 	}
 }
 
