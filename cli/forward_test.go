@@ -185,18 +185,34 @@ func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
 	if b.jupyterToken() != token || restarted["local_port"] != opened["local_port"] {
 		t.Errorf("after a restart: %v", restarted)
 	}
-	if status, to := b.visit(page).get("/tree"); status != http.StatusOK {
+	v := b.visit(page)
+	if status, to := v.get("/tree"); status != http.StatusOK {
 		t.Errorf("after a restart: %d %s", status, to)
 	}
+	v.runsACell()
 	b.tokenIsNowhere(token)
 	b.tokenIsNowhere(ticket)
 	b.tokenIsNowhere("dlwb_token")
+
+	// Where Jupyter itself has died, the next dlwb starts another one.
+	third.signal(syscall.SIGINT)
+	if code := third.end(); code != 0 {
+		t.Errorf("after an interrupt: exit code %d", code)
+	}
+	b.killJupyter()
+	fourth, _, page := b.forward("jupyter")
+	if b.jupyterToken() == token {
+		t.Error("the dead one's token was given again")
+	}
+	if status, _ := b.visit(page).get("/tree"); status != http.StatusOK {
+		t.Errorf("the one that took its place answers %d", status)
+	}
 
 	// The cluster takes everything with it, and whoever holds a tunnel sees it.
 	if d := b.run("down", "--json"); d.code != 0 || d.one(t, "receipt")["proven"] != true {
 		t.Errorf("down: exit code %d\n%s%s", d.code, d.stdout, d.stderr)
 	}
-	if code := third.end(); code != 0 {
+	if code := fourth.end(); code != 0 {
 		t.Errorf("the one that held the tunnel: exit code %d", code)
 	}
 	if left, err := filepath.Glob(filepath.Join(b.home, "state", "forwards", "*")); err != nil || len(left) > 0 {
@@ -271,34 +287,6 @@ func (v visitor) get(path string) (int, string) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(text)
-}
-
-func TestStaleServiceIsReplaced(t *testing.T) {
-	needJupyter(t)
-	b := newBedAlone(t).withOneNode()
-	b.up("")
-	first, _, _ := b.forward("jupyter")
-	old := b.jupyterToken()
-	first.signal(syscall.SIGINT)
-	if code := first.end(); code != 0 {
-		t.Errorf("after an interrupt: exit code %d", code)
-	}
-	running := append(b.pids("--port-retries=0"), b.pids("supervise")...)
-	if len(running) < 2 {
-		t.Fatalf("processes of the service: %v", running)
-	}
-	for _, pid := range running {
-		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill()
-		}
-	}
-	_, _, fresh := b.forward("jupyter")
-	if b.jupyterToken() == old {
-		t.Error("the dead one's token was given again")
-	}
-	if status, _ := b.visit(fresh).get("/tree"); status != http.StatusOK {
-		t.Errorf("it answers %d", status)
-	}
 }
 
 // standIn is as much of TensorBoard as dlwb needs to know: the module, its
@@ -390,7 +378,9 @@ func TestAForwardLeadsToTheNodeThatItNames(t *testing.T) {
 	}
 }
 
-func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
+// A service that ends is told with its last lines. What runs when it is looked for may
+// end before it is reached: then there is a new one.
+func TestAServiceThatEndsIsToldAndOneThatEndsAsItIsFoundIsStartedAnew(t *testing.T) {
 	b := newBedAlone(t).withOneNode()
 	b.up("")
 	bin := filepath.Join(b.nodeHome(0), "..", "bin")
@@ -405,13 +395,6 @@ func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
-}
-
-// What runs when it is looked for may end before it is reached: then there is a
-// new one.
-func TestAServiceThatEndsAsItIsFoundIsStartedAnew(t *testing.T) {
-	b := newBedAlone(t).withOneNode()
-	b.up("")
 	dying := strings.Replace(standIn, "handler = ", `
 class Dying(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
@@ -421,7 +404,6 @@ class Dying(http.server.SimpleHTTPRequestHandler):
         super().do_GET()
 handler = `, 1)
 	dying = "#!/usr/bin/python3\n" + strings.Replace(dying, "http.server.SimpleHTTPRequestHandler,", "Dying,", 1)
-	bin := filepath.Join(b.nodeHome(0), "..", "bin")
 	if err := testprogram.Write(filepath.Join(bin, "tensorboard"), []byte(dying), 0o755); err != nil {
 		t.Fatal(err)
 	}

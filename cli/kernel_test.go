@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,22 +131,20 @@ func (v visitor) kernel() string {
 	return "/api/kernels/" + kernel.ID + "/channels?session_id=s1"
 }
 
-func TestKernelRunsACellThroughTheDoor(t *testing.T) {
-	needJupyter(t)
-	b := newBed(t).withOneNode()
-	b.up("")
-	_, _, page := b.forward("jupyter")
-	v := b.visit(page)
+// runsACell opens a kernel through the door and runs a cell in it; a page of another
+// site gets none.
+func (v visitor) runsACell() {
+	v.t.Helper()
 	path := v.kernel()
 	if _, status := v.dial(path, "https://evil.example"); status != http.StatusForbidden {
-		t.Errorf("a page of another site gets %d", status)
+		v.t.Errorf("a page of another site gets %d", status)
 	}
 	s, status := v.dial(path, v.base)
 	if status != http.StatusSwitchingProtocols {
-		t.Fatalf("our own page gets %d", status)
+		v.t.Fatalf("our own page gets %d", status)
 	}
 	if said := s.cell("print('the answer is', 6 * 7)"); !strings.Contains(said, "the answer is 42") {
-		t.Errorf("the cell says %q", said)
+		v.t.Errorf("the cell says %q", said)
 	}
 }
 
@@ -205,6 +205,14 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 		t.Errorf("the text of a raw one: %s", text)
 	}
 
+	// A tunnel's stream is one object, and Ctrl-C is no error.
+	s = b.start("forward", "bed", "8265", "--json")
+	opened = s.await("the tunnel", func(e printedEvent) bool { return e["event"] != nil })
+	s.signal(syscall.SIGINT)
+	if code := s.end(); code != 0 || opened["event"] != "forward_opened" || opened["url"] == "" {
+		t.Errorf("exit code %d, %v", code, opened)
+	}
+
 	// With nothing named it opens what the profile lists.
 	_, listed, _ := b.forward()
 	if listed["name"] != "9/http" || listed["remote_port"] != 9.0 {
@@ -227,6 +235,20 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 	} {
 		if r := b.run(append([]string{"forward", "bed"}, c.args...)...); r.code != c.code || !strings.Contains(r.stderr, c.says) {
 			t.Errorf("forward %v: exit code %d\n%s", c.args, r.code, r.stderr)
+		}
+	}
+}
+
+// killJupyter kills the service and what watches over it.
+func (b *bed) killJupyter() {
+	b.t.Helper()
+	running := append(b.pids("--port-retries=0"), b.pids("supervise")...)
+	if len(running) < 2 {
+		b.t.Fatalf("processes of the service: %v", running)
+	}
+	for _, pid := range running {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
 		}
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -55,20 +54,5 @@ func TestEveryCommandAnswersJSONOnACluster(t *testing.T) {
 	}
 	if r := b.run("runs", "--json"); !strings.Contains(r.stdout, `"last_loss":"nan"`) {
 		t.Errorf("a run that diverged: %s", r.stdout)
-	}
-}
-
-// A tunnel's stream is one object, and Ctrl-C is no error.
-func TestATunnelSaysWhereItIsAsOneObject(t *testing.T) {
-	b := newBed(t).withOneNode()
-	b.profile("print(1)\n", "")
-	if r := b.run("up", "--json"); r.code != 0 {
-		t.Fatal(r.stdout)
-	}
-	s := b.start("forward", "bed", "8265", "--json")
-	opened := s.await("the tunnel", func(e printedEvent) bool { return e["event"] != nil })
-	s.signal(syscall.SIGINT)
-	if code := s.end(); code != 0 || opened["event"] != "forward_opened" || opened["url"] == "" {
-		t.Errorf("exit code %d, %v", code, opened)
 	}
 }
