@@ -97,9 +97,18 @@ func (x *terminal) exit() int {
 	}
 }
 
-func TestShellOnANodeHasARealTerminal(t *testing.T) {
+func TestSSHHasATerminalAndStreamsAndExecAsksAllNodes(t *testing.T) {
 	b := newBed(t)
 	b.up("")
+	b.shellHasARealTerminal()
+	b.commandOnATerminalGetsOne()
+	b.streamsPassWithoutATerminal()
+	b.execAsksAllNodes()
+}
+
+func (b *bed) shellHasARealTerminal() {
+	t := b.t
+	t.Helper()
 	x := b.onTerminal(100, 30, "ssh", "bed", "1")
 	// Words that the echo of what is typed does not hold.
 	x.types("test -t 0 && test -t 1 && echo is-a-$((40+2))-terminal on node$DLWB_NODE; stty size\n")
@@ -121,18 +130,18 @@ func TestShellOnANodeHasARealTerminal(t *testing.T) {
 	}
 }
 
-func TestCommandOnATerminalGetsOne(t *testing.T) {
-	b := newBed(t)
-	b.up("")
+func (b *bed) commandOnATerminalGetsOne() {
+	t := b.t
+	t.Helper()
 	x := b.onTerminal(80, 24, "ssh", "bed", "--", "sh", "-c", "tty -s && echo yes-$((1+1)); exit 3")
 	if code := x.exit(); code != 3 || !strings.Contains(x.shown.String(), "yes-2") {
 		t.Errorf("exit code %d\n%s", code, x.shown)
 	}
 }
 
-func TestStreamsPassThroughWithoutATerminal(t *testing.T) {
-	b := newBed(t)
-	b.up("")
+func (b *bed) streamsPassWithoutATerminal() {
+	t := b.t
+	t.Helper()
 	for _, c := range []struct {
 		args                  []string
 		input, output, errors string
@@ -158,9 +167,9 @@ func TestStreamsPassThroughWithoutATerminal(t *testing.T) {
 	}
 }
 
-func TestExecAsksAllNodes(t *testing.T) {
-	b := newBed(t)
-	b.up("")
+func (b *bed) execAsksAllNodes() {
+	t := b.t
+	t.Helper()
 	for _, c := range []struct {
 		args   []string
 		stdout string
