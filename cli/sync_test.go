@@ -187,7 +187,7 @@ func (b *bed) strangers() []string {
 	})
 }
 
-func TestAWatchedSyncFollowsEachChangeUntilItIsInterrupted(t *testing.T) {
+func TestAWatchedSyncFollowsEachChangeUntilItIsInterruptedOrItsClusterGoes(t *testing.T) {
 	b := newBed(t)
 	b.write("notes.txt", "first\n")
 	b.up("")
@@ -217,12 +217,9 @@ func TestAWatchedSyncFollowsEachChangeUntilItIsInterrupted(t *testing.T) {
 	if len(p.Nodes) != 2 || !slices.Equal(p.Nodes[1].Send, []string{"new.txt"}) {
 		t.Errorf("after the watch: %+v", p)
 	}
-}
 
-func TestAWatchedSyncEndsWithItsCluster(t *testing.T) {
-	b := newBed(t)
-	b.up("")
-	s := b.watch()
+	// Another watch ends with its cluster.
+	s = b.watch()
 	if r := b.run("down", "--json"); r.code != 0 {
 		t.Fatalf("down: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
