@@ -26,6 +26,8 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 		code    int
 		says    []string
 		up      bool // the nodes had come up
+		// What is said where they are removed, and what where they stay.
+		removed, stays string
 	}{
 		"a script that does not exist": {
 			profile: "run: {command: trian.py}\n", code: 2, says: []string{"trian.py", "did you mean", "train.py", "dlwb.yaml:"},
@@ -36,6 +38,7 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 		"requirements that fail": {
 			profile: "environment: {venv: requirements.txt}\nrun: {command: train.py}\n", code: 1,
 			env: []string{"PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0"}, says: []string{"no-such-package-here"}, up: true,
+			removed: "the machines are removed now: without --remove-on-failure they stay", stays: "the node's network",
 		},
 		"a taken port": {
 			profile: fmt.Sprintf("run: {engine: plain, command: train.py, master_port: %d}\n", port), code: 1,
@@ -57,9 +60,15 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 			b.env = append(b.env, c.env...)
 			r := b.run("run", "--plain", "--remove-on-failure")
 			if c.up {
+				if !strings.Contains(r.stdout, c.removed) || !strings.Contains(r.stdout, "receipt: everything is gone") {
+					t.Errorf("nodes that are removed:\n%s", r.stdout)
+				}
 				kept := b.run("run", "--plain")
 				if kept.code != c.code || strings.Contains(kept.stdout, "receipt") {
 					t.Errorf("exit code %d\n%s", kept.code, kept.stdout)
+				}
+				if strings.Contains(kept.stdout, "removed now") || !strings.Contains(kept.stdout, c.stays) {
+					t.Errorf("nodes that stay:\n%s", kept.stdout)
 				}
 				for line := range strings.SplitSeq(kept.stdout, "\n") {
 					for _, part := range []string{"  command: ", "  next: ", "  | "} {
@@ -103,12 +112,16 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 }
 
 // What failed is most often a line of the profile. The nodes once went with it,
-// and came up anew for the next attempt.
+// and came up anew for the next attempt. Where they go, the advice says so: "check the
+// node's network" was said of nodes that were removed the next moment.
 func TestRunGoesOnWithTheNodesOfAFailedSetUp(t *testing.T) {
 	b := newBed(t).withOneNode()
 	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
 	b.write("requirements.txt", "no-such-package-here==1.0\n")
 	b.profile(fmt.Sprintf(lossScript, 3, 0.01), "environment: {venv: requirements.txt}\n")
+	if r := b.run("run", "--plain", "--down"); !strings.Contains(r.stdout, "the machines are removed now: without --down they stay") || !strings.Contains(r.stdout, "receipt: everything is gone") {
+		t.Errorf("with --down:\n%s", r.stdout)
+	}
 	r := b.run("run", "--json")
 	if r.code != 1 || len(r.all("receipt")) > 0 || r.one(t, "notice")["level"] != "warning" {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -117,23 +130,5 @@ func TestRunGoesOnWithTheNodesOfAFailedSetUp(t *testing.T) {
 	r = b.run("run", "--json") // the cluster's step is skipped: its nodes are there
 	if r.code != 0 || r.one(t, "run_ended")["verdict"] != "succeeded" || r.all("step_ended")[0]["skipped"] != true {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-}
-
-// "Check the node's network" was said of nodes that were removed the next moment.
-func TestAdviceToLookAtANodeSaysWhenTheNodeGoes(t *testing.T) {
-	b := newBed(t).withOneNode()
-	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
-	b.write("requirements.txt", "no-such-package-here==1.0\n")
-	b.profile("print('hello')\n", "environment: {venv: requirements.txt}\n")
-	for flag, says := range map[string]string{"--down": "the machines are removed now: without --down they stay",
-		"--remove-on-failure": "the machines are removed now: without --remove-on-failure they stay"} {
-		r := b.run("run", "--plain", flag)
-		if !strings.Contains(r.stdout, says) || !strings.Contains(r.stdout, "receipt: everything is gone") {
-			t.Errorf("%s:\n%s", flag, r.stdout)
-		}
-	}
-	if r := b.run("run", "--plain"); strings.Contains(r.stdout, "removed now") || !strings.Contains(r.stdout, "the node's network") {
-		t.Errorf("nodes that stay:\n%s", r.stdout)
 	}
 }
