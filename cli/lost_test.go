@@ -39,7 +39,7 @@ func TestANodeThatIsGoneEndsTheRunAsLost(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		t.Run(fmt.Sprintf("seen by a later dlwb: %v", attached), func(t *testing.T) {
 			b := newBed(t)
-			b.profile(fmt.Sprintf(lossScript, 40000, 0.02), "")
+			b.profile(fmt.Sprintf(lossScript, 4000, 0.2), "") // what is watched for long says little
 			first := b.start("run", "--json")
 			first.awaitStep(3)
 			if attached {

@@ -86,8 +86,8 @@ func TestTorchrunAddsUpOverTwoNodes(t *testing.T) {
 	}
 }
 
-// torchFaults end badly on rank 1, in the middle of training together.
-var torchFaults = []struct {
+// A torchFault ends badly on rank 1, in the middle of training together.
+type torchFault struct {
 	name, fault, more string
 	code              int
 	verdict           string
@@ -95,7 +95,9 @@ var torchFaults = []struct {
 	cause             []string
 	lastLine          string
 	apart             int // seconds that rank 0 goes on by itself
-}{
+}
+
+var torchFaults = []torchFault{
 	{
 		name: "exits with a code", code: 3, verdict: "failed", rank: 1, cause: []string{"rank 1 on node1 exited with code 3"},
 		fault: "print('no more memory for this', flush=True); os._exit(3)", lastLine: "no more memory for this",
@@ -142,31 +144,47 @@ for step in range(1, 100000):
 
 func TestBadEndsUnderTorchrunAreToldWithRankAndLastLines(t *testing.T) {
 	needTorch(t)
+	// Those that end at once come one after the other on the same nodes; those of which
+	// the stall is waited for go beside them.
+	t.Run("at once", func(t *testing.T) {
+		b := newBed(t)
+		for _, f := range torchFaults {
+			if f.more == "" {
+				t.Run(f.name, func(t *testing.T) { f.holds(t, b) })
+			}
+		}
+	})
 	for _, f := range torchFaults {
-		t.Run(f.name, func(t *testing.T) {
-			b := newBed(t)
-			b.torchProfile(fmt.Sprintf(together, f.fault, f.apart), "machines: {count: 2}\n"+f.more)
-			began := time.Now()
-			r := b.run("run", "--json")
-			if took := time.Since(began); took > 2*time.Minute { // the launcher by itself waits for longer
-				t.Errorf("it took %s", took)
-			}
-			end := r.one(t, "run_ended")
-			if r.code != f.code || end["exit_code"] != float64(f.code) || end["verdict"] != f.verdict || end["rank"] != f.rank {
-				t.Errorf("exit code %d, want %d; run_ended %v", r.code, f.code, end)
-			}
-			for _, c := range f.cause {
-				if !strings.Contains(fmt.Sprint(end["cause"]), c) {
-					t.Errorf("cause %v, want %q", end["cause"], c)
-				}
-			}
-			if !strings.Contains(fmt.Sprint(end["last_lines"]), f.lastLine) {
-				t.Errorf("last lines %v, want %q", end["last_lines"], f.lastLine)
-			}
-			if left := b.launchers(); len(left) > 0 {
-				t.Errorf("processes of the run are left: %v", left)
-			}
-		})
+		if f.more == "" {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) { f.holds(t, newBed(t)) })
+	}
+}
+
+// holds plays a fault on a bed and judges what is told of it.
+func (f torchFault) holds(t *testing.T, b *bed) {
+	t.Helper()
+	b.torchProfile(fmt.Sprintf(together, f.fault, f.apart), "machines: {count: 2}\n"+f.more)
+	began := time.Now()
+	r := b.run("run", "--json")
+	if took := time.Since(began); took > 2*time.Minute { // the launcher by itself waits for longer
+		t.Errorf("it took %s", took)
+	}
+	end := r.one(t, "run_ended")
+	if r.code != f.code || end["exit_code"] != float64(f.code) || end["verdict"] != f.verdict || end["rank"] != f.rank {
+		t.Errorf("exit code %d, want %d; run_ended %v", r.code, f.code, end)
+	}
+	for _, c := range f.cause {
+		if !strings.Contains(fmt.Sprint(end["cause"]), c) {
+			t.Errorf("cause %v, want %q", end["cause"], c)
+		}
+	}
+	if !strings.Contains(fmt.Sprint(end["last_lines"]), f.lastLine) {
+		t.Errorf("last lines %v, want %q", end["last_lines"], f.lastLine)
+	}
+	if left := b.launchers(); len(left) > 0 {
+		t.Errorf("processes of the run are left: %v", left)
 	}
 }
 
@@ -185,10 +203,15 @@ while True:
     time.sleep(0.001)
 `
 
+// That they are launched by torchrun, with every word of their commands, is what the
+// plan said.
 func TestSimulatedGPUsGetARankEachAndFollowTheTraining(t *testing.T) {
 	needTorch(t)
 	b := newBed(t)
-	b.torchProfile(busy, "machines: {count: 2, simulate_gpus: 2}\n")
+	b.write("train.py", busy)
+	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2, simulate_gpus: 2}\nenvironment: {python: /usr/bin/python3}\n"+
+		"run: {engine: auto, command: \"train.py --to {run}\"}\n")
+	plan := b.planned()
 	s := b.start("run", "--down", "--json")
 	begun := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })
 	if begun["world_size"] != 4.0 {
@@ -214,6 +237,7 @@ func TestSimulatedGPUsGetARankEachAndFollowTheTraining(t *testing.T) {
 	if code := s.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
+	b.ranAsPlanned(plan, begun, "bed", "torchrun 4")
 }
 
 // busyGPUs reports whether a sample shows two simulated GPUs, one at work.
