@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/trusttest"
+	"github.com/dlwb/dlwb/store"
 )
 
 // asDlwb makes the test binary behave as dlwb itself: as the program that the
@@ -86,10 +87,28 @@ func (b *bed) withOneNode() *bed {
 // cleanUp removes whatever a failed test left, and holds the last promise: no
 // process of the bed is there any more.
 func (b *bed) cleanUp() {
-	_ = b.command("down", "--all", "--plain").Run()
+	if b.hasClusters() {
+		_ = b.command("down", "--all", "--plain").Run()
+	}
 	if left := b.processes(); len(left) > 0 {
 		b.t.Errorf("processes are left: %v", left)
 	}
+}
+
+// hasClusters reads the record of the bed, without another dlwb; what can't be read may
+// have some.
+func (b *bed) hasClusters() bool {
+	file := filepath.Join(b.home, "state", "dlwb.sqlite")
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	db, err := store.Open(file)
+	if err != nil {
+		return true
+	}
+	defer db.Close()
+	live, err := db.LiveClusters()
+	return err != nil || len(live) > 0
 }
 
 func (b *bed) write(name, text string) string {
