@@ -275,6 +275,9 @@ func (r *Reader) flushBar() {
 				r.epoch = new(*now - 1)
 			}
 			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
+			if _, said := barPlace(p.frame.Title); said != "" && r.series[v.show] != nil {
+				r.series[v.show].bar.ofPass = true
+			}
 			r.epoch = now
 			continue
 		}
@@ -348,6 +351,7 @@ type barred struct {
 	jumps           bool // it changed by more than its last digit
 	judged          bool
 	atOnce          bool       // the first half of the first epoch showed it: it is of no epoch before
+	ofPass          bool       // the bar of a validation shows it, and not only what that came to
 	held            []barPoint // until it is judged
 }
 
@@ -371,7 +375,7 @@ func (r *Reader) barred(v value, axis Axis) {
 	isNew := b.frames == 0 || !sameValue(v.Value, b.last)
 	if b.frames > 0 && isNew {
 		b.changes++
-		b.jumps = b.jumps || math.Abs(v.Value-b.last) > 1.5*lastDigit(b.last)
+		b.jumps = b.jumps || math.Abs(v.Value-b.last) > 1.5*decimal.ThirdDigit(b.last)
 	}
 	b.frames++
 	b.last = v.Value
@@ -384,10 +388,6 @@ func (r *Reader) barred(v value, axis Axis) {
 		r.endBarred(s)
 	}
 }
-
-// lastDigit is what the last of three digits of a number is worth: bars show so many
-// (tqdm's format_num), and what moves slowly stays the same for some frames.
-func lastDigit(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2) }
 
 // endBars lets go of what is held of all series, by name.
 func (r *Reader) endBars() {

@@ -36,7 +36,7 @@ func (r *Reader) isLate(f found, rank int, message string) bool {
 	switch {
 	case o.Settled():
 		if len(f.counters) == 0 && len(f.values) > 0 {
-			r.tellFirst(f.shape)
+			r.tellFirst(f.shape, r.step, r.epoch)
 		}
 		return false
 	case len(f.counters) > 0:
@@ -111,17 +111,21 @@ func (s shapes) early(r *Reader) (all []behind.Line[late]) {
 	return all
 }
 
-// tellFirst adds what came once before anything said where the run is, when its like has come again: of the
-// first place, unless that has values of its own.
-func (r *Reader) tellFirst(hash uint64) {
+// tellFirst adds what came once before anything said where the run is, when its like has come again at a place: of
+// the first place, unless that has values of its own, or of the epoch before where its like is of the first.
+func (r *Reader) tellFirst(hash uint64, step *int64, epoch *float64) {
 	p, one := &r.latest, r.shapes.of(hash, false)
 	if one == nil || one.first == nil || len(one.held) != 1 || one.judged {
 		return
 	}
 	one.judged, one.held = true, nil
 	told := func(v value) bool { return r.series[v.show] != nil && r.series[v.show].ordinal > 0 }
-	if (p.firstStep != r.step || p.firstEpoch != r.epoch) && !slices.ContainsFunc(one.first.found.values, told) {
-		r.tellAt(*one.first, p.firstStep, p.firstEpoch)
+	if (p.firstStep != step || p.firstEpoch != epoch) && !slices.ContainsFunc(one.first.found.values, told) {
+		first := p.firstEpoch
+		if first != nil && epoch != nil && *first == *epoch {
+			first = new(*first - 1)
+		}
+		r.tellAt(*one.first, p.firstStep, first)
 	}
 }
 
@@ -129,6 +133,7 @@ func (r *Reader) tellFirst(hash uint64) {
 func (r *Reader) tellLate(told behind.Told[late]) {
 	for _, l := range told.Then {
 		if l.of == nil { // else its shape knows what to do with it
+			r.tellFirst(l.found.shape, l.step, l.epoch)
 			r.tellAt(l, l.step, l.epoch)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/decimal"
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
@@ -48,7 +49,7 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 			continue
 		case axis == AxisNone && r.cameTo(show, v.Value): // the total of the last epoch, once more
 			continue
-		case axis == AxisEpoch && r.isInner(show):
+		case axis == AxisEpoch && (r.isInner(show) || r.wasOnTheWay(show, v.Value)):
 			show = r.scanner.names.ofEpoch(show)
 		case axis == AxisStep && epoch && !inner && r.wasInner(show):
 			if v.kind < weak {
@@ -112,6 +113,12 @@ func (r *Reader) wasInner(show string) bool {
 func (r *Reader) isInner(show string) bool {
 	s := r.series[show]
 	return s != nil && s.last.X >= AxisInner && s.ordinal > 0
+}
+
+// wasOnTheWay reports whether the bar of a validation showed another value than the one that it came to.
+func (r *Reader) wasOnTheWay(show string, v float64) bool {
+	s := r.series[show]
+	return s != nil && s.bar.ofPass && s.ordinal > 0 && !sameValue(s.last.Value, v) && !decimal.Rounds(s.last.Value, v)
 }
 
 // again reports whether a series has a value of this epoch already: what is

@@ -40,3 +40,7 @@ func Rounds(a, b float64) bool {
 func IsPercentOf(a, b float64) bool {
 	return b > 0.01 && b <= 1 && (a == 100*b || RoundsTo(a, 100*b))
 }
+
+// ThirdDigit is what the last of three digits of a number is worth: bars show so many
+// (tqdm's format_num), and what moves slowly stays the same for some frames.
+func ThirdDigit(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2) }
