@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ const (
 	// again: a job that is put back into the queue is gone for a moment, and accounting
 	// hears of an end after the controller.
 	askAgain = 3 * time.Second
+	// sharedLate is how late what a node made in the shared home may be seen: NFS keeps
+	// what it knows of a directory for a minute (acdirmax of nfs(5)).
+	sharedLate = 65 * time.Second
 )
 
 // look gives a look at a job that is not older than young.
@@ -52,7 +56,11 @@ func (p *Provider) look(ctx context.Context, m cloud.Machine, home, run, id stri
 	if err != nil && ctx.Err() != nil {
 		return s, err // who asked went away: that says nothing about the job
 	}
-	switch doubtful := s.state == "NODE_FAIL" || s.state == "PREEMPTED" || s.behind; {
+	wait := askAgain
+	if s.unbegun {
+		wait = sharedLate
+	}
+	switch doubtful := s.state == "NODE_FAIL" || s.state == "PREEMPTED" || s.behind || s.unbegun; {
 	case err != nil:
 		s = l.last
 	case !doubtful:
@@ -63,7 +71,7 @@ func (p *Provider) look(ctx context.Context, m cloud.Machine, home, run, id stri
 		if l.doubt != s.state {
 			l.doubt, l.since = s.state, time.Now()
 		}
-		if time.Since(l.since) < askAgain {
+		if time.Since(l.since) < wait {
 			s.state = "COMPLETING"
 		}
 	}
@@ -85,7 +93,7 @@ func lookAt(ctx context.Context, m cloud.Machine, home, run, id string) (seen, e
 	}
 	all, err := ask(ctx, m, question{"job", "scontrol --oneliner show job " + words(id)},
 		question{"sacct", "soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode,End,Restarts 2>/dev/null || [ $? = 124 ] || soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode"},
-		question{"end", `cd ` + words(jobDir(home, run)) + ` && for f in end-*; do [ ! -f "$f" ] || { printf '%s ' "$f"; cat "$f"; }; done; [ ! -e stop ] || echo stop`})
+		question{"end", `cd ` + words(jobDir(home, run)) + ` && ls -d script begun-* 2>/dev/null; for f in end-*; do [ ! -f "$f" ] || { printf '%s ' "$f"; cat "$f"; }; done; [ ! -e stop ] || echo stop`})
 	if err != nil {
 		return seen{id: id}, err
 	}
@@ -97,6 +105,8 @@ func endOf(id string, job, sacct, end answer) (seen, error) {
 	s := seen{id: id}
 	if job.code == 0 {
 		s.fromControl(job)
+		newest, _ := livesOf(end.out, "begun-")
+		s.unbegun = s.state == "FAILED" && s.code == 1 && s.signal == 0 && newest < s.restarts && slices.Contains(strings.Fields(end.out), "script")
 	} else if text := job.failed().Error(); !strings.Contains(text, "Invalid job id") {
 		return s, fmt.Errorf("scontrol: %s", text)
 	}

@@ -91,6 +91,7 @@ type seen struct {
 	by       string // who cancelled it
 	behind   bool   // it was cancelled, and accounting, which knows by whom, has not heard of that
 	preempt  bool   // somebody else is about to get its nodes
+	unbegun  bool   // the controller gave it up, with its code 1, in a life that its script did not begin
 }
 
 func (s seen) over() bool  { return over[s.state] }
@@ -135,6 +136,9 @@ func (s seen) why() string {
 		}
 		if s.code == 0 && s.signal == 53 {
 			return job.Taken + "Slurm could not begin " + job_ + " on its node: the output file, or the home directory, is not there (0:53)"
+		}
+		if s.unbegun {
+			return job.Taken + "Slurm could not begin " + job_ + " on its nodes: it failed before its script ran there; slurmctld's log says why"
 		}
 	}
 	return ""
