@@ -55,7 +55,7 @@ func (b *Book) Rule(message string) *Rule {
 }
 
 // sums are what is added up in what a rule reads.
-var sums = pattern.New(`sum\([^()]*\)`)
+var sums = pattern.New(`\bsum\([^()]*\)`)
 
 // Plain is a message that the rule matches, in plain words.
 func (r *Rule) Plain(message string) string {
