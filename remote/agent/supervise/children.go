@@ -32,6 +32,7 @@ type children struct {
 	ends    map[int]chan<- end
 	helpers map[int]bool // what we start for ourselves
 	none    bool         // there is no child, and with that no descendant
+	closed  bool         // nothing of the run is started any more
 	started chan struct{}
 }
 
@@ -159,10 +160,24 @@ func (s *supervisor) tellLeft() {
 	}
 }
 
+// errOver is why nothing of a run is started that has come to its end.
+var errOver = errors.New("the run has come to its end")
+
+// close has nothing of the run started any more: whoever looks for what is left behind
+// from then on finds all of it.
+func (c *children) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
 // start starts a program, whose end comes over the channel.
 func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (int, <-chan end, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed && !helper {
+		return 0, nil, errOver
+	}
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
 	if err != nil {
 		return 0, nil, err

@@ -132,16 +132,18 @@ func TestACgroupHoldsWhatLeavesNoOtherTrace(t *testing.T) {
 				b.wantStopped("0")
 				t.Skip("NOT RUN: no cgroup can be made here")
 			}
-			pids, err := os.ReadFile(group + "/cgroup.procs")
-			must(t, err)
-			if n := len(strings.Fields(string(pids))); n < 3 {
-				t.Errorf("the cgroup holds %d processes", n)
-			}
+			var pids []string
+			runbox.Within(t, runbox.Patience, "the cgroup holds the rank, what it waits for, and the daemon", func() bool {
+				text, err := os.ReadFile(group + "/cgroup.procs")
+				must(t, err)
+				pids = strings.Fields(string(text))
+				return len(pids) >= 3
+			})
 			if killed {
 				b.Kill(b.Supervisor(), syscall.SIGKILL)
 			}
 			b.wantStopped("300")
-			for _, pid := range strings.Fields(string(pids)) {
+			for _, pid := range pids {
 				if n, _ := strconv.Atoi(pid); runbox.IsAlive(n) {
 					t.Errorf("process %s of the cgroup lives", pid)
 				}

@@ -232,6 +232,7 @@ func (s *supervisor) finish() int {
 	s.mu.Lock()
 	s.sweeping = time.Now()
 	s.mu.Unlock()
+	s.children.close() // a helper may be about to start: it would outlive us
 	wait := lastOutput
 	if !s.children.bury() { // else there is nobody, and nobody to look for
 		if left := s.order(sweepGrace, "").End(); left > 0 {
