@@ -84,12 +84,7 @@ func understand(phrase, said string) term {
 	if n := len(fields); n > 3 && strings.EqualFold(fields[n-2], "this") && unitWords[strings.ToLower(fields[n-1])] != noUnit && sense.Of(strings.ToLower(fields[n-4])) >= weak { // "train loss in this epoch"
 		fields = fields[:n-3]
 	}
-	for i, w := range fields {
-		if data, set := strings.CutSuffix(strings.ToLower(w), "-set"); set && splits[data] != "" { // Validation-Set
-			fields[i] = data
-		}
-	}
-	for i, w := range fields {
+	for i, w := range withoutSet(fields) {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
 		lower := strings.ToLower(w)
@@ -144,6 +139,16 @@ func understand(phrase, said string) term {
 		t.name(fields[0]+"_"+base, said)
 	}
 	return t
+}
+
+// withoutSet gives words with the data alone of those that are called by their set: "Validation-Set".
+func withoutSet(words []string) []string {
+	for i, w := range words {
+		if data, set := strings.CutSuffix(strings.ToLower(w), "-set"); set && splits[data] != "" {
+			words[i] = data
+		}
+	}
+	return words
 }
 
 // ofData reports whether words say of which set something is and no more, "over val set"; short says that its name is enough.

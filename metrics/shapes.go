@@ -82,8 +82,9 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c, next, ok := ofTotal(line, i)
-		c.numbered = ok && (lexis.CountsOn(line[from:i]) || i == from && c.n >= leastFrame && strings.HasPrefix(line[next:], ": ")) // "756: done 1 games"
-		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 {                                                  // done 3 batches
+		frame := i == from && c.n >= leastFrame && strings.HasPrefix(line[next:], ": ") // "756: done 1 games"
+		c.numbered = ok && (frame || lexis.CountsOn(line[from:i]))
+		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 { // done 3 batches
 			u, _ := unitOf(line[start:stop])
 			c.numbered = c.numbered || ok && u != noUnit
 		}

@@ -93,7 +93,7 @@ func lookAt(ctx context.Context, m cloud.Machine, home, run, id string) (seen, e
 	}
 	all, err := ask(ctx, m, question{"job", "scontrol --oneliner show job " + words(id)},
 		question{"sacct", "soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode,End,Restarts 2>/dev/null || [ $? = 124 ] || soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode"},
-		question{"end", `cd ` + words(jobDir(home, run)) + ` && ls -d script begun-* 2>/dev/null; for f in end-*; do [ ! -f "$f" ] || { printf '%s ' "$f"; cat "$f"; }; done; [ ! -e stop ] || echo stop`})
+		question{"end", `cd ` + words(jobDir(home, run)) + ` && { grep -l begun- script; ls -d begun-*; } 2>/dev/null; for f in end-*; do [ ! -f "$f" ] || { printf '%s ' "$f"; cat "$f"; }; done; [ ! -e stop ] || echo stop`})
 	if err != nil {
 		return seen{id: id}, err
 	}
@@ -105,7 +105,7 @@ func endOf(id string, job, sacct, end answer) (seen, error) {
 	s := seen{id: id}
 	if job.code == 0 {
 		s.fromControl(job)
-		newest, _ := livesOf(end.out, "begun-")
+		newest, _ := livesOf(end.out, "begun-") // and "script" where that leaves such marks, which an older one did not
 		s.unbegun = s.state == "FAILED" && s.code == 1 && s.signal == 0 && newest < s.restarts && slices.Contains(strings.Fields(end.out), "script")
 	} else if text := job.failed().Error(); !strings.Contains(text, "Invalid job id") {
 		return s, fmt.Errorf("scontrol: %s", text)

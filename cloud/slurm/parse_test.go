@@ -114,6 +114,7 @@ func TestEachEndHasItsReason(t *testing.T) {
 		{"node", answer{out: "JobId=9 JobState=NODE_FAIL Reason=NodeDown ExitCode=0:1"}, none, answer{}, "NODE_FAIL", job.Taken},
 		{"never begun again", answer{out: "JobId=6856 JobName=dlwb-x JobState=FAILED Reason=NonZeroExitCode Requeue=1 Restarts=1 BatchFlag=1 ExitCode=1:0 NodeList=n[1-2] PreemptTime=None"}, none, answer{out: "script\nbegun-0\nend-0 143 1700000000\n"}, "FAILED", job.Taken},
 		{"begun again, and its own code", answer{out: "JobId=6856 JobState=FAILED Reason=NonZeroExitCode Restarts=1 ExitCode=1:0 NodeList=n[1-2]"}, none, answer{out: "script\nbegun-0\nbegun-1\nend-0 143 1700000000\nend-1 1 1700000100\n"}, "FAILED", ""},
+		{"its script leaves no marks", answer{out: "JobId=6856 JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=1:0 NodeList=n[1-2]"}, none, answer{out: "end-0 1 1700000000\n"}, "FAILED", ""},
 		{"its directory is not seen", answer{out: "JobId=6856 JobState=FAILED Reason=NonZeroExitCode Restarts=1 ExitCode=1:0 NodeList=n[1-2]"}, none, answer{code: 1, err: "sh: cd: can't cd to /home/x\n"}, "FAILED", ""},
 		{"requeued once", invalid, answer{out: "REQUEUED|0:0\nCOMPLETED|0:0\n"}, answer{}, "COMPLETED", ""},
 		{"forgotten, no accounts", invalid, none, answer{out: "end-0 143 1700000000\nend-1 0 1700000100\n"}, "COMPLETED", ""},

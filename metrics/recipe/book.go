@@ -23,7 +23,6 @@ type Rule struct {
 
 	re      *regexp.Regexp
 	read    string
-	sums    bool   // it adds what a list has
 	literal string // stands in every line that matches
 }
 
@@ -35,7 +34,7 @@ func NewBook(recipes []Recipe) *Book {
 		for _, l := range r.Lines {
 			rule := Rule{Of: r.Name, Skip: l.Skip, Block: l.Block, re: regexp.MustCompile(l.Match), literal: Literal(l.Match)}
 			if l.Read != nil {
-				rule.read, rule.sums = *l.Read, strings.Contains(*l.Read, "sum(")
+				rule.read = *l.Read
 			}
 			b.rules = append(b.rules, rule)
 		}
@@ -60,7 +59,7 @@ var sums = pattern.New(`\bsum\([^()]*\)`)
 // Plain is a message that the rule matches, in plain words.
 func (r *Rule) Plain(message string) string {
 	plain := r.re.ReplaceAllString(message, r.read)
-	if r.sums {
+	if strings.Contains(r.read, "sum(") {
 		plain = sums.ReplaceAllStringFunc(plain, func(list string) string {
 			return sum(list[len("sum(") : len(list)-1])
 		})

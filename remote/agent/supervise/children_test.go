@@ -26,34 +26,39 @@ func TestNothingOfARunStartsWhenItHasComeToItsEnd(t *testing.T) {
 	s := &supervisor{run: r, children: &children{ends: map[int]chan<- end{}, helpers: map[int]bool{}, none: true, started: make(chan struct{}, 1)}}
 	late := wire.LaunchProc{Name: "helper", Helper: true}
 	start := func() (int, <-chan end, error) { return s.fork([]string{"sleep", "1000"}, s.environ(late), os.Stderr) }
+	// within waits for children, which nobody else does here, until something is told.
+	within := func(what string, told <-chan bool) {
+		runbox.Within(t, runbox.Patience, what, func() bool {
+			s.children.bury()
+			select {
+			case well := <-told:
+				if !well {
+					t.Errorf("%s: it is not", what)
+				}
+				return true
+			case <-time.After(time.Millisecond):
+				return false
+			}
+		})
+	}
 	pid, ended, err := start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
-	runbox.Within(t, runbox.Patience, "its end is seen", func() bool {
-		s.children.bury()
-		select {
-		case <-ended:
-			return true
-		case <-time.After(time.Millisecond):
-			return false
-		}
-	})
+	seen := make(chan bool, 1)
+	go func() { <-ended; seen <- true }()
+	within("its end is seen", seen)
 	s.children.close()
 	if pid, _, err := start(); !errors.Is(err, errOver) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Errorf("it was started: %v", err)
 	}
 	// What the supervisor asks for itself goes on: of GPUs, of peers.
+	answered := make(chan bool, 1)
 	go func() {
-		for range s.children.started {
-			for !s.children.bury() {
-				time.Sleep(time.Millisecond)
-			}
-		}
+		said, ok := s.children.help(t.Context(), "echo", "there")
+		answered <- ok && strings.TrimSpace(said) == "there"
 	}()
-	if said, ok := s.children.help(t.Context(), "echo", "there"); !ok || strings.TrimSpace(said) != "there" {
-		t.Errorf("%q, %v", said, ok)
-	}
+	within("it is answered", answered)
 }
