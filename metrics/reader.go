@@ -51,15 +51,15 @@ type Reader struct {
 	latest   latePlaces
 	series   map[string]*series
 	held     int
-
-	dull   [1 << 12]uint64 // skeletons of lines that say nothing
-	usual  [1 << 10]uint64 // skeletons of lines that no recipe knows
-	forms  forms
-	seed   maphash.Seed
-	recent echo.Lines // with values
-	step   *int64     // where the run is, for the points of a line
-	epoch  *float64
-	room   struct { // for the next of them, so that a line costs no allocation
+	hosts    hosts
+	dull     [1 << 12]uint64 // skeletons of lines that say nothing
+	usual    [1 << 10]uint64 // skeletons of lines that no recipe knows
+	forms    forms
+	seed     maphash.Seed
+	recent   echo.Lines // with values
+	step     *int64     // where the run is, for the points of a line
+	epoch    *float64
+	room     struct { // for the next of them, so that a line costs no allocation
 		steps  []int64
 		epochs []float64
 	}

@@ -71,7 +71,7 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	}
 	if s.repeats(p, shape) || s.stale(p, shape) {
 		if rank == unlabelled && s.colour != 0 && r.sources.Colour != 0 && s.colour != r.sources.Colour && !sameValue(p.Value, s.last.Value) {
-			r.sources.Mine, r.sources.Others = s.colour, r.sources.Colour
+			r.hosts.mine, r.hosts.others = s.colour, r.sources.Colour
 		}
 		return
 	}
@@ -128,11 +128,14 @@ func (s *series) goesOn(p Point) bool {
 	return by == was && by > AxisEpoch && x > last
 }
 
+// hosts are the colours of the host that counts and of the other, where two are told apart by that alone.
+type hosts struct{ mine, others label.Colour }
+
 // another reports whether the present line is by its colour alone another host's
 // than that whose values are shown: SageMaker's notebooks tell hosts apart so. That
 // there are two shows when one place has two values in two colours.
 func (r *Reader) another(s *series) bool {
-	here, mine, others := r.sources.Colour, r.sources.Mine, r.sources.Others
+	here, mine, others := r.sources.Colour, r.hosts.mine, r.hosts.others
 	return others != 0 && (s.colour == mine && here == others || s.colour == others && here == mine)
 }
 

@@ -29,8 +29,6 @@ type Sources struct {
 	Counts   func(word string) bool // whether a word is for what counts: an epoch, a step
 	Labelled bool                   // "3: " before a line was seen to be a rank
 	Colour   Colour                 // in which the present line begins
-	Mine     Colour                 // of the host that counts, where two are told apart by that alone
-	Others   Colour
 	names    map[source]int
 }
 
