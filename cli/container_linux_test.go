@@ -66,25 +66,21 @@ func (b *bed) containers() string {
 	return strings.TrimSpace(string(out))
 }
 
-// onlyRanks waits until what a launch asks of the image besides is answered: who is
-// killed with dlwb before it has begun leaves a container that was never started.
-func (b *bed) onlyRanks(n int) {
+// noRank holds that no rank's container is left. What dlwb asks of an image besides may
+// be cut off with it: that goes with the cluster.
+func (b *bed) noRank() {
 	b.t.Helper()
-	for began := time.Now(); strings.Count(b.containers(), "\n") != n-1; time.Sleep(200 * time.Millisecond) {
+	for began := time.Now(); strings.Contains(b.containers(), "train.py"); time.Sleep(500 * time.Millisecond) {
 		if time.Since(began) > 3*time.Minute {
-			b.t.Fatalf("these containers are there: %s", b.containers())
+			b.t.Fatalf("containers of ranks are left: %s", b.containers())
 		}
 	}
 }
 
-// noContainer holds that none is left.
+// noContainer holds that none is left: the receipt of a cluster says it.
 func (b *bed) noContainer() {
 	b.t.Helper()
-	left := "unknown"
-	for began := time.Now(); left != "" && time.Since(began) < 3*time.Minute; time.Sleep(500 * time.Millisecond) {
-		left = b.containers()
-	}
-	if left != "" {
+	if left := b.containers(); left != "" {
 		b.t.Errorf("containers are left: %s", left)
 	}
 }
@@ -102,7 +98,7 @@ func TestAContainerIsBuiltRunsBringsItsResultsHomeAndGoes(t *testing.T) {
 			t.Errorf("the results of rank %d: %q, %v", rank, text, err)
 		}
 	}
-	b.noContainer()
+	b.noRank()
 	if r = b.run("run", "--json"); r.code != 0 || !strings.Contains(r.stdout, "Dockerfile did not change since it was set up") {
 		t.Errorf("unchanged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -122,15 +118,50 @@ func TestAContainerOfARunThatIsStoppedIsGone(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c.end()
-	b.noContainer()
+	b.noRank()
 	b.nothingIsLeft()
+	b.noContainer()
+}
+
+func TestAContainerThatNeverBeganGoesWithItsCluster(t *testing.T) {
+	b := inBox(t, 5)
+	// podman is killed between what it makes and what it starts: of dlwb's questions to
+	// the image, that for the packages; and nobody else's container is touched.
+	podman, err := exec.LookPath("podman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := podman + ".whole"
+	if err := os.Rename(podman, whole); err != nil {
+		t.Fatal(err)
+	}
+	cut := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in run*' -') shift; %[1]s create \"$@\" && kill -9 $$ ;; esac\nexec %[1]s \"$@\"\n", whole)
+	if err := testprogram.Write(podman, []byte(cut), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command(whole, "create", "--label", "dlwb=/elsewhere/dlwb/bed/container", podrig.PythonImage, "true")
+	other.Env = b.env
+	id, err := other.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("run", "--json"); r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	b.noRank()
+	if got := strings.Count(b.containers(), " Created "); got != 3 {
+		t.Errorf("%d containers were made and never began, of two nodes and of somebody else:\n%s", got, b.containers())
+	}
+	b.nothingIsLeft()
+	if got := b.containers(); got != strings.TrimSpace(string(id))+" Created true" {
+		t.Errorf("left, or gone with them: %s", got)
+	}
 }
 
 func TestAContainerWhoseDlwbIsKilledEndsWithItsCluster(t *testing.T) {
 	b := inBox(t, 6000)
 	c := b.start("run", "--json")
 	c.awaitStep(3)
-	b.onlyRanks(2)
 	c.signal(syscall.SIGKILL)
 	c.end()
 	if got := b.pids("train.py"); len(got) == 0 {
@@ -144,7 +175,6 @@ func TestAContainerWhoseRankIsKilledIsNamedAndTheOtherEnds(t *testing.T) {
 	b := inBox(t, 6000)
 	c := b.start("run", "--json")
 	c.awaitStep(3)
-	b.onlyRanks(2)
 	b.soon("rank 1 trains too", func() bool { // one that is killed before it has begun is no rank yet
 		logs, _ := filepath.Glob(filepath.Join(b.home, "state", "runs", "*", "rank-1.log"))
 		text, _ := os.ReadFile(strings.Join(logs, ""))
@@ -170,6 +200,7 @@ func TestAContainerWhoseRankIsKilledIsNamedAndTheOtherEnds(t *testing.T) {
 	if code := c.end(); code == 0 {
 		t.Error("exit code 0")
 	}
-	b.noContainer()
+	b.noRank()
 	b.nothingIsLeft()
+	b.noContainer()
 }

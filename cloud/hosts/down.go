@@ -146,6 +146,13 @@ func endingOf(a hostclaim.Answer, life cloud.Life) ending {
 	if e.processes > 0 {
 		left = append([]string{fmt.Sprintf("%d processes with DLWB_RUN_DIR are still there after KILL", e.processes)}, left...)
 	}
+	if a.Left.Containers != "" {
+		left = append([]string{a.Left.Containers}, left...)
+	}
+	if a.Left.Unsure {
+		e.state, e.proof = cloud.Unknown, strings.Join(left, ", ")
+		return e
+	}
 	if len(left) > 0 {
 		e.state, e.proof = cloud.Alive, strings.Join(left, ", ")
 		return e

@@ -102,7 +102,7 @@ func (g giving) remove(ctx context.Context, c *contact, r hostclaim.Request) (e 
 	switch {
 	case err != nil:
 		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}, false
-	case r.Keep && had && a.Left.Processes == 0 && len(a.Left.Places) == 0:
+	case r.Keep && had && a.Left.None():
 		return ending{state: cloud.Gone, proof: "no process carries DLWB_RUN_DIR"}, had
 	}
 	return endingOf(a, g.life), had

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
 )
@@ -140,21 +141,49 @@ func (e *ending) end(ctx context.Context) {
 	e.how = "ended with what ran on it in " + units.Duration(time.Since(began))
 }
 
-// finish ends whatever process is left of a cluster and removes its files, the
-// intent last: as long as something is left, the next Down must know what to
+// finish ends whatever process is left of a cluster and removes its containers and its
+// files, the intent last: as long as something is left, the next Down must know what to
 // look for.
 func finish(ctx context.Context, dir string, in intent) ([]process, error) {
-	_, err := end(ctx, membersOf(in.ID), grace)
-	left, lookErr := membersOf(in.ID)()
-	err = errors.Join(err, lookErr)
+	left, err := sweep(ctx, in)
 	if err != nil || len(left) > 0 {
 		return left, err // its files may be what tells the user why
+	}
+	asked, err := removeContainers(ctx, dir, in)
+	if err != nil {
+		return nil, err
+	}
+	if asked { // an engine may leave something running
+		if left, err = sweep(ctx, in); err != nil || len(left) > 0 {
+			return left, err
+		}
 	}
 	removeGroups(dir)
 	if err := removeNodes(dir, in); err != nil {
 		return nil, err
 	}
 	return nil, removeRest(dir)
+}
+
+// sweep ends every process of a cluster, and returns those that are left.
+func sweep(ctx context.Context, in intent) ([]process, error) {
+	_, err := end(ctx, membersOf(in.ID), grace)
+	left, lookErr := membersOf(in.ID)()
+	return left, errors.Join(err, lookErr)
+}
+
+// removeContainers removes the containers of all nodes as the nodes would, and reports
+// whether an engine was asked.
+func removeContainers(ctx context.Context, dir string, in intent) (asked bool, err error) {
+	for i := range in.Count {
+		n := node{dir: nodeDir(dir, i), home: filepath.Join(nodeDir(dir, i), homeDir), temp: in.tempDir(i), shell: shell(), index: i, intent: in}
+		images, failed := containers.Remove(ctx, filepath.Join(n.home, "dlwb", in.Name), n.commandEnv())
+		asked = asked || images > 0
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("node%d: %w", i, failed))
+		}
+	}
+	return asked, err
 }
 
 // removeGroups removes the cgroups that runs have made and could not remove, as

@@ -41,7 +41,7 @@ var layers = map[string][]string{
 
 // shared are the packages below internal that are part of the program: one idea
 // each, and no imports of ours.
-var shared = []string{"internal/agentbin", "internal/apart", "internal/crash", "internal/dockerfile", "internal/hostclaim", "internal/job", "internal/modules", "internal/namejson", "internal/nearword", "internal/ownfile", "internal/ownssh", "internal/pattern", "internal/plainfile", "internal/programconn", "internal/secretfile", "internal/shellword", "internal/units", "internal/waits", "internal/wholefile"}
+var shared = []string{"internal/agentbin", "internal/apart", "internal/containers", "internal/crash", "internal/dockerfile", "internal/hostclaim", "internal/job", "internal/modules", "internal/namejson", "internal/nearword", "internal/ownfile", "internal/ownssh", "internal/pattern", "internal/plainfile", "internal/programconn", "internal/secretfile", "internal/shellword", "internal/units", "internal/waits", "internal/wholefile"}
 
 // beside are the packages that stand beside everything.
 var beside = []string{"sanitize", "sshkeys", "sshconn"}

@@ -133,11 +133,19 @@ type GPUUser struct {
 type Remains struct {
 	// Processes is how many processes of runs still live.
 	Processes int `cbor:"processes"`
+	// Containers says which stay, or with Unsure why that is not known; empty: none do.
+	Containers string `cbor:"containers,omitempty"`
+	Unsure     bool   `cbor:"unsure,omitempty"`
 	// Places are where files are left.
 	Places []Place `cbor:"places"`
 	// Others are some of what is in ~/.dlwb that was there before, or is another
 	// cluster's.
 	Others []string `cbor:"others"`
+}
+
+// None reports whether nothing is left.
+func (r Remains) None() bool {
+	return r.Processes == 0 && r.Containers == "" && len(r.Places) == 0
 }
 
 // Place is a file or directory that is still there, and how many files it

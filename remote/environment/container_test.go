@@ -3,6 +3,7 @@
 package environment
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/podrig"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // withPodman is a node with a real podman and an image that has Python.
@@ -169,6 +172,62 @@ exit 3
 			out, _ := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out)
+			}
+		})
+	}
+}
+
+// The containers of a directory go, one that never began too; what stays and what can't
+// be known is told. docker here is a directory with a file for each container.
+func TestContainersOfADirectoryAreRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rm, ps  string // what these commands do besides
+		without bool   // no docker
+		want    string // of the error
+		stay    bool   // which is sure
+	}{
+		"gone":      {},
+		"busy":      {rm: `[ -e "$at/tried" ] || { : >"$at/tried"; exit 1; }`},
+		"stays":     {rm: "exit 1", want: "could not be removed: aa Created", stay: true},
+		"mute":      {ps: "echo 'Cannot connect to the Docker daemon' >&2; exit 1", want: "not known: Cannot connect to the Docker daemon"},
+		"no engine": {without: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, at := t.TempDir(), t.TempDir()
+			dir := filepath.Join(home, "dlwb", "c", "container")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			program := func(path, text string) {
+				if err := testprogram.Write(path, []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !c.without {
+				program(filepath.Join(at, "docker"), "#!/bin/sh\nat="+at+`
+case $1 in
+ps) `+c.ps+`
+	case "$*" in *"label=dlwb=`+dir+`") ;; *) exit 3 ;; esac
+	for f in "$at"/c-*; do [ ! -e "$f" ] || echo "${f##*/c-} Created"; done ;;
+rm) `+c.rm+`
+	for last; do :; done
+	[ "$*" = "rm --force $last" ] && rm "$at/c-$last" ;;
+esac
+`)
+			}
+			program(filepath.Join(dir, "run"), "#!/bin/sh\nengine=docker image=x gpus= dir="+dir+" python=python3\nmounts=\n"+runShell)
+			if err := os.Symlink("run", filepath.Join(dir, containers.Gone)); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(at, "c-aa"), "")
+			images, err := containers.Remove(t.Context(), filepath.Join(home, "dlwb", "c"), []string{"HOME=" + home, "PATH=" + at + ":/usr/bin:/bin"})
+			if images != 1 || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.As(err, new(containers.StayError)) != c.stay {
+				t.Errorf("%d images, %v; want %q", images, err, c.want)
+			}
+			if _, is := os.Stat(filepath.Join(at, "c-aa")); !c.without && (is == nil) != (c.want != "") {
+				t.Errorf("the container: %v", is)
 			}
 		})
 	}

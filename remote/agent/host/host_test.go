@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // The test program is the agent, too, for tests that kill it.
@@ -282,6 +283,37 @@ func TestAClaimThatIsKilledIsUndoneByTheRemoval(t *testing.T) {
 	}
 	if left := tree(t, home); left != "" {
 		t.Errorf("left:\n%s", left)
+	}
+}
+
+// A host is given back with its containers: as long as one is left, or nobody knows, what
+// lies there stays, as it says what to look for.
+func TestAHostIsGivenBackWithItsContainers(t *testing.T) {
+	home := t.TempDir()
+	h := New(home)
+	if a := h.Do(request(hostclaim.Take, "aa")); !a.New {
+		t.Fatalf("%+v", a)
+	}
+	work(t, home)
+	gone := filepath.Join(home, "dlwb/demo/container/gone")
+	for _, c := range []struct {
+		text, want string
+		unsure     bool
+	}{
+		{"echo 'no daemon' >&2; exit 1", "not known: no daemon", true},
+		{"echo 12ab Created", "could not be removed: 12ab Created", false},
+	} {
+		must(t, os.MkdirAll(filepath.Dir(gone), 0o755))
+		must(t, testprogram.Write(gone, []byte("#!/bin/sh\n"+c.text+"\n"), 0o755))
+		a := h.Do(request(hostclaim.Remove, "aa"))
+		if a.Failed != "" || a.Left.None() || !strings.Contains(a.Left.Containers, c.want) || a.Left.Unsure != c.unsure || len(a.Left.Places) == 0 {
+			t.Errorf("%+v; want %q", a, c.want)
+		}
+	}
+	must(t, os.Remove(gone))
+	must(t, testprogram.Write(gone, []byte("#!/bin/sh\n:\n"), 0o755))
+	if a := h.Do(request(hostclaim.Remove, "aa")); a.Failed != "" || !a.Left.None() || tree(t, home) != "" {
+		t.Errorf("%+v\n%s", a, tree(t, home))
 	}
 }
 

@@ -3,6 +3,8 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
@@ -51,6 +54,13 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	h.removeGroups(a.Claim)
 	lent := h.lent(a.Claim)
+	if !lent {
+		if _, err := containers.Remove(context.Background(), h.at(filepath.Join("dlwb", a.Claim.Cluster)), nil); err != nil {
+			a.Left = h.remains(a.Claim, 0, h.first().Life != r.Life)
+			a.Left.Containers, a.Left.Unsure = err.Error(), !errors.As(err, new(containers.StayError))
+			return a, nil
+		}
+	}
 	if dir := a.Claim.Elsewhere(); dir != "" && !r.KeepCode && !lent {
 		_ = removeAll(dir)
 		_ = os.Remove(lifeFile(dir))

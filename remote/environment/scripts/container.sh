@@ -69,7 +69,7 @@ write() {
 		printf 'engine=%s image=%s gpus=%s dir=%s python=%s\nmounts=%s\n' "$(quote "$engine")" "$(quote "$id")" "$(quote "$gpus")" \
 			"$(quote "$HOME/$dir")" "$(quote "$1")" "$(quote "$mounts")"
 		printf '%s\n' "$run"
-	} >"$dir/run.new" && chmod 700 "$dir/run.new" && mv -f "$dir/run.new" "$dir/run" && ln -sf run "$dir/python"
+	} >"$dir/run.new" && chmod 700 "$dir/run.new" && mv -f "$dir/run.new" "$dir/run" && ln -sf run "$dir/python" && ln -sf run "$dir/gone"
 }
 
 # unchanged: says what was made before, where that is what is asked for. One question to

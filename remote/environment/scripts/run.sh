@@ -1,6 +1,26 @@
 # Above are set: engine, image, gpus, dir, python and mounts. Called as "python" it
-# is the image's Python. Inside of a container it starts the command as it is.
+# is the image's Python, called as "gone" it removes the containers of this directory.
+# Inside of a container it starts the command as it is.
 : "${engine?}" "${image?}" "${gpus?}" "${dir?}" "${python?}" "${mounts?}"
+
+# gone prints the containers that stay. One whose client was killed before it began is
+# nobody's: --rm is for those that end. Who has no engine any more has no containers.
+all() { "$engine" ps --all --no-trunc --format '{{.ID}} {{.Status}}' --filter "label=dlwb=$dir"; }
+case $0 in */gone)
+	command -v "$engine" >/dev/null || exit 0
+	for dlwb_try in 1 2 3 4 5; do
+		left=$(all) || exit 1
+		[ -n "$left" ] || exit 0
+		[ "$dlwb_try" = 1 ] || sleep 1
+		for id in $(printf '%s\n' "$left" | cut -d ' ' -f 1); do
+			if [ "$engine" = podman ]; then set -- --time 0; fi
+			"$engine" rm --force "$@" "$id" >/dev/null 2>&1
+		done
+	done
+	all
+	exit
+	;;
+esac
 
 # Who brings the output is not told to end: it ends when what runs inside has, and
 # removes the container. Those who end a run know it by its role, as it is when a
@@ -51,7 +71,7 @@ else
 fi
 set -- --network host --ipc host --pid host --user "$(id -u):$(id -g)" \
 	--volume "$dir/home:$HOME" --volume "$HOME/dlwb:$HOME/dlwb" --volume "$HOME/.dlwb:$HOME/.dlwb" --workdir "$PWD" \
-	--env DLWB_CONTAINER=1 --env "HOME=$HOME" --env "USER=$(id -un)" --env "LOGNAME=$(id -un)" --label dlwb=1 --entrypoint '' "$@"
+	--env DLWB_CONTAINER=1 --env "HOME=$HOME" --env "USER=$(id -un)" --env "LOGNAME=$(id -un)" --label "dlwb=$dir" --entrypoint '' "$@"
 mkdir -p "$HOME/.dlwb"
 if [ -z "${DLWB_RUN_DIR-}" ] || [ "$engine" != podman ]; then
 	exec "$engine" run --rm "$@"
