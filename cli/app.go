@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -378,18 +379,11 @@ func nearProfile(path string) string {
 	}
 	var names []string
 	for _, ext := range []string{"*.yaml", "*.yml"} {
-		found, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(path)), ext))
-		for _, f := range found {
-			names = append(names, filepath.Base(f))
-		}
+		found, _ := fs.Glob(os.DirFS(filepath.Dir(path)), ext)
+		names = append(names, found...)
 	}
 	if near := nearword.Nearest(filepath.Base(path), names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near))
 	}
 	return ""
-}
-
-// globQuote makes a directory's name stand for itself in a pattern.
-func globQuote(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }

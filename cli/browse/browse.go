@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -155,8 +156,9 @@ func writePage(dir string, u *url.URL) (string, error) {
 
 // removeOld removes pages that nobody needs any more.
 func removeOld(dir string) {
-	found, _ := filepath.Glob(filepath.Join(dir, pages))
-	for _, path := range found {
+	found, _ := fs.Glob(os.DirFS(dir), pages)
+	for _, name := range found {
+		path := filepath.Join(dir, name)
 		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > pageLife {
 			_ = os.Remove(path)
 		}

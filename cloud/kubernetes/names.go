@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,9 +125,9 @@ func knownRef(life cloud.Life, run string) (ref, bool, error) {
 
 // knownRefs are all refs on record of a life.
 func knownRefs(life cloud.Life) (all []ref, err error) {
-	files, err := filepath.Glob(filepath.Join(life.Dir, "*.job.json"))
+	files, err := fs.Glob(os.DirFS(life.Dir), "*.job.json")
 	for _, file := range files {
-		text, readErr := os.ReadFile(file)
+		text, readErr := os.ReadFile(filepath.Join(life.Dir, file))
 		if readErr != nil {
 			return all, readErr
 		}

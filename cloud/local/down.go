@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,9 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	endNodes(ctx, found, progress)
 	left, err := finish(ctx, dir, in)
 	fill(&receipt, dir, in, found, left)
+	if boxes := (leftContainers)(nil); errors.As(err, &boxes) {
+		receipt.Resources = append(receipt.Resources, boxes...)
+	}
 	progress(-1, fmt.Sprintf("%d processes and %d files left", receipt.ProcessesLeft, receipt.FilesLeft))
 	if err == nil && !receipt.Proven() {
 		err = errors.New("not everything is proven gone")
@@ -172,16 +176,36 @@ func sweep(ctx context.Context, in intent) ([]process, error) {
 	return left, errors.Join(err, lookErr)
 }
 
+// leftContainers are the lines of a receipt for containers that are left, or may be.
+type leftContainers []cloud.Resource
+
+func (l leftContainers) Error() string {
+	var nodes []string
+	for _, r := range l {
+		nodes = append(nodes, r.Node+": "+r.Proof)
+	}
+	return strings.Join(nodes, "; ")
+}
+
 // removeContainers removes the containers of all nodes as the nodes would, and reports
-// whether an engine was asked.
+// whether an engine was asked. Its error is leftContainers.
 func removeContainers(ctx context.Context, dir string, in intent) (asked bool, err error) {
+	var all leftContainers
 	for i := range in.Count {
 		n := node{dir: nodeDir(dir, i), home: filepath.Join(nodeDir(dir, i), homeDir), temp: in.tempDir(i), shell: shell(), index: i, intent: in}
-		images, failed := containers.Remove(ctx, filepath.Join(n.home, "dlwb", in.Name), n.commandEnv())
-		asked = asked || images > 0
-		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("node%d: %w", i, failed))
+		has, left := containers.Remove(ctx, filepath.Join(n.home, "dlwb", in.Name), n.commandEnv())
+		asked = asked || has
+		if left == nil {
+			continue
 		}
+		res := cloud.Resource{Kind: "containers", ID: "of node" + itoa(i), Node: "node" + itoa(i), State: cloud.Unknown, Proof: left.Error()}
+		if len(left.Containers) > 0 {
+			res.ID, res.State = strings.Join(left.Containers, ", "), cloud.Alive
+		}
+		all = append(all, res)
+	}
+	if all != nil {
+		err = all
 	}
 	return asked, err
 }
@@ -191,9 +215,9 @@ func removeContainers(ctx context.Context, dir string, in intent) (asked bool, e
 // this cluster.
 func removeGroups(dir string) {
 	const cgroups = "/sys/fs/cgroup/"
-	records, _ := filepath.Glob(filepath.Join(dir, "node*", ".dlwb", "runs", "*", "cgroup"))
+	records, _ := fs.Glob(os.DirFS(dir), "node*/"+homeDir+"/.dlwb/runs/*/cgroup")
 	for _, record := range records {
-		text, err := os.ReadFile(record)
+		text, err := os.ReadFile(filepath.Join(dir, record))
 		group := strings.TrimSpace(string(text))
 		if err == nil && strings.HasPrefix(group, cgroups) && filepath.Clean(group) == group && strings.HasPrefix(filepath.Base(group), "dlwb-") {
 			_ = syscall.Rmdir(group)

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -108,8 +109,10 @@ func sharePackages(nodeHome string) error {
 	}
 	var dirs []string
 	for _, pattern := range []string{".local/lib/python3.*/site-packages", "Library/Python/3.*/lib/python/site-packages"} {
-		found, _ := filepath.Glob(filepath.Join(home, pattern))
-		dirs = append(dirs, found...)
+		found, _ := fs.Glob(os.DirFS(home), pattern)
+		for _, dir := range found {
+			dirs = append(dirs, filepath.Join(home, dir))
+		}
 	}
 	for _, dir := range dirs {
 		rel, err := filepath.Rel(home, dir)

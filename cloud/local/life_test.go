@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/containers"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 func TestUpIsIdempotentAndDownLeavesNothing(t *testing.T) {
@@ -234,7 +237,7 @@ func TestDownRemovesTheGroupsOfRunsThatCouldNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := filepath.Join(nodeDir(dir, 0), ".dlwb", "runs", "r1")
+	run := filepath.Join(nodeDir(dir, 0), homeDir, ".dlwb", "runs", "r1")
 	if err := os.MkdirAll(run, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +247,51 @@ func TestDownRemovesTheGroupsOfRunsThatCouldNot(t *testing.T) {
 	down(t, p)
 	if _, err := os.Stat(group); err == nil {
 		t.Errorf("%s is left", group)
+	}
+}
+
+// As long as a container is left, or nobody knows, the receipt says it and the files that
+// say what to look for stay.
+func TestDownRemovesTheContainersOfEachNode(t *testing.T) {
+	t.Parallel()
+	p := provider(t)
+	up(t, p, 2, 0)
+	dir, err := p.clusterDir("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(nodeDir(dir, 1), homeDir, "dlwb", "c", containers.Prefix)
+	if err := os.MkdirAll(image, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text, proof string
+		state       cloud.State
+	}{
+		{"echo 'no daemon' >&2; exit 1", "not known: no daemon", cloud.Unknown},
+		{"echo 12ab Created", "could not be removed: 12ab Created", cloud.Alive},
+	} {
+		if err := testprogram.Write(filepath.Join(image, containers.Gone), []byte("#!/bin/sh\n"+c.text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Down(t.Context(), cloud.Life{Name: "c"}, nil)
+		last := r.Resources[len(r.Resources)-1]
+		if err == nil || !strings.Contains(err.Error(), c.proof) || r.Proven() || last.Kind != "containers" || last.Node != "node1" || last.State != c.state {
+			t.Errorf("%v\n%+v; want %s", err, r, c.proof)
+		}
+		if _, err := os.Stat(image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home, left := filepath.Join(nodeDir(dir, 1), homeDir), filepath.Join(t.TempDir(), "pid")
+	// What an engine leaves running for the node ends too.
+	text := fmt.Sprintf("#!/bin/sh\n[ \"$HOME\" = '%s' ] || exit 1\nsetsid sleep 1000 >/dev/null 2>&1 &\necho $! >'%s'\n", home, left)
+	if err := testprogram.Write(filepath.Join(image, containers.Gone), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	down(t, p)
+	if pid := readPID(t, left); running(pid) {
+		t.Errorf("%d is left", pid)
 	}
 }
 

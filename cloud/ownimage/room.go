@@ -2,6 +2,7 @@ package ownimage
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,8 +43,9 @@ func newRoom() (*room, error) {
 // sweep removes the rooms below a directory in which nobody lives. Those of other users
 // can't be entered.
 func sweep(below string) {
-	all, _ := filepath.Glob(filepath.Join(below, roomName+"*"))
-	for _, dir := range all {
+	all, _ := fs.Glob(os.DirFS(below), roomName+"*")
+	for _, name := range all {
+		dir := filepath.Join(below, name)
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < young {
 			continue

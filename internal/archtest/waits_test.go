@@ -12,15 +12,17 @@ import (
 	"testing"
 )
 
-// unbounded are names of other packages that wait for somebody else and know no
-// context: who may use them, and what everybody else uses. What is below the
-// packages in the list, and tests and their rigs, may.
-var unbounded = []struct {
+// use is names of another package: who may use them, and what everybody else uses. What is
+// below the packages in the list, and tests and their rigs, may.
+type use struct {
 	pkg     string // its import path
 	names   []string
 	allowed []string
 	instead string
-}{
+}
+
+// unbounded are names that wait for somebody else and know no context.
+var unbounded = []use{
 	{"golang.org/x/crypto/ssh", []string{"Client", "Session", "NewClient", "NewClientConn", "Dial"}, []string{"sshconn", "cloud/local/probe.go"}, "sshconn"},
 	{"github.com/libp2p/go-yamux/v5", []string{"Session", "Stream", "Client", "Server"}, []string{"remote/wire"}, "remote/wire"},
 	{"net", []string{"Dial", "DialTimeout", "DialTCP", "DialUnix"}, nil, "net.Dialer.DialContext"},
@@ -28,7 +30,23 @@ var unbounded = []struct {
 	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "remote/agent", "remote/keeper", "remote/transport"}, "exec.CommandContext; these start what outlives the call"},
 }
 
+// patterns are names that take a whole path for a pattern: a directory whose name has a
+// bracket in it would be passed over. These two have a fixed path, and a user's pattern.
+var patterns = []use{
+	{"path/filepath", []string{"Glob"}, []string{"remote/agent/supervise/children.go", "cloud/hosts/config.go"}, "fs.Glob(os.DirFS(dir), pattern)"},
+}
+
 func TestWhatWaitsForOthersHasABound(t *testing.T) {
+	checkUses(t, unbounded, "may wait for ever")
+}
+
+func TestADirectoryIsNoPattern(t *testing.T) {
+	checkUses(t, patterns, "takes its directory for a pattern, too")
+}
+
+// checkUses holds the program's files against a table of what is not to be used, and why.
+func checkUses(t *testing.T, table []use, why string) {
+	t.Helper()
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -43,7 +61,7 @@ func TestWhatWaitsForOthersHasABound(t *testing.T) {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-			checkBounds(t, rel, path)
+			checkFile(t, table, why, rel, path)
 		}
 		return nil
 	})
@@ -52,14 +70,13 @@ func TestWhatWaitsForOthersHasABound(t *testing.T) {
 	}
 }
 
-// checkBounds holds one file against the table.
-func checkBounds(t *testing.T, rel, path string) {
+func checkFile(t *testing.T, table []use, why, rel, path string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range unbounded {
+	for _, rule := range table {
 		name := importName(file, rule.pkg)
 		if name == "" || slices.ContainsFunc(rule.allowed, func(a string) bool { return rel == a || strings.HasPrefix(rel, a+"/") }) {
 			continue
@@ -70,7 +87,7 @@ func checkBounds(t *testing.T, rel, path string) {
 				return true
 			}
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == name && x.Obj == nil && slices.Contains(rule.names, s.Sel.Name) {
-				t.Errorf("%s uses %s.%s, which may wait for ever: use %s", rel, name, s.Sel.Name, rule.instead)
+				t.Errorf("%s uses %s.%s, which %s: use %s", rel, name, s.Sel.Name, why, rule.instead)
 			}
 			return true
 		})

@@ -5,60 +5,92 @@ package containers
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/apart"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Gone is the program in the directory of an image that removes the containers that were
 // made of it on this machine, and prints those that stay, a line each.
 const Gone = "gone"
 
+// Prefix is what the name of an image's directory begins with, in that of its cluster.
+const Prefix = "container"
+
 // limit bounds the removal of one image's containers: an engine that is busy takes its time.
 const limit = 2 * time.Minute
 
-// A StayError names the containers that are there after their removal.
-type StayError []string
+// A LeftError says that containers are there after their removal, or that this is not
+// known.
+type LeftError struct {
+	Containers []string // by id and status
+	Why        string   // it is not known whether more are there; empty: none are
+}
 
-func (e StayError) Error() string {
-	return "containers are left that could not be removed: " + strings.Join(e, ", ")
+func (e *LeftError) Error() string {
+	var parts []string
+	if len(e.Containers) > 0 {
+		parts = append(parts, "containers that could not be removed: "+strings.Join(e.Containers, ", "))
+	}
+	if e.Why != "" {
+		parts = append(parts, "whether containers are left is not known: "+e.Why)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Remove removes the containers of the cluster whose directory this is, with the
-// environment that is given; nil: this process's. images is how many images the cluster
-// has here. After an error that is no StayError it is not known whether containers are left.
-func Remove(ctx context.Context, dir string, env []string) (images int, err error) {
-	programs, err := filepath.Glob(filepath.Join(dir, "container*", Gone))
-	if err != nil {
-		return 0, fmt.Errorf("look for images in %s: %w", dir, err)
+// environment that is given; nil: this process's. It reports whether the cluster has an
+// image here; left is nil where no container is left.
+func Remove(ctx context.Context, dir string, env []string) (has bool, left *LeftError) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, &LeftError{Why: err.Error()}
 	}
-	for _, program := range programs {
-		err = errors.Join(err, remove(ctx, program, env))
+	var all LeftError
+	for _, e := range entries {
+		program := filepath.Join(dir, e.Name(), Gone)
+		if _, err := os.Stat(program); !strings.HasPrefix(e.Name(), Prefix) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		has = true
+		stay, why := remove(ctx, program, env)
+		if all.Containers = append(all.Containers, stay...); why != "" {
+			all.Why = why
+		}
 	}
-	return len(programs), err
+	if len(all.Containers) > 0 || all.Why != "" {
+		left = &all
+	}
+	return has, left
 }
 
-func remove(ctx context.Context, program string, env []string) error {
+// remove removes the containers of one image; why says that it is not known which stay.
+func remove(ctx context.Context, program string, env []string) (stay []string, why string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, program)
 	c.Dir, c.Env, c.WaitDelay = "/", env, time.Second
-	out, err := c.Output()
-	if left := strings.TrimSpace(string(out)); err == nil && left != "" {
-		return StayError(strings.Split(left, "\n"))
-	}
-	if err == nil {
+	apart.Set(c)
+	c.Cancel = func() error { // also the engine's own programs
+		apart.Kill(c)
 		return nil
 	}
-	why := err.Error()
+	out, err := c.Output()
 	var exit *exec.ExitError
-	if ctx.Err() != nil {
-		why = "there was no answer for " + limit.String()
-	} else if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+	switch {
+	case err == nil:
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), ""
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, "there was no answer for " + units.Duration(limit)
+	case errors.As(err, &exit) && len(exit.Stderr) > 0:
 		said := strings.TrimSpace(string(exit.Stderr))
-		why = said[strings.LastIndexByte(said, '\n')+1:]
+		return nil, said[strings.LastIndexByte(said, '\n')+1:]
 	}
-	return fmt.Errorf("whether containers are left is not known: %s", why)
+	return nil, err.Error()
 }

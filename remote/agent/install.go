@@ -182,8 +182,12 @@ func removeOld(dir string) {
 // unfinished reports whether a run beside a directory of agents has not come to its end:
 // other hosts may have the same home, and what runs there is not seen here.
 func unfinished(bin string) bool {
-	dirs, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "runs", "*"))
-	return slices.ContainsFunc(dirs, func(dir string) bool { r := runs.At(dir); return r.Launched() && !r.Ended() })
+	all := filepath.Join(filepath.Dir(bin), "runs")
+	dirs, _ := os.ReadDir(all)
+	return slices.ContainsFunc(dirs, func(e fs.DirEntry) bool {
+		r := runs.At(filepath.Join(all, e.Name()))
+		return r.Launched() && !r.Ended()
+	})
 }
 
 // running are the programs of the processes that can be seen.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/dockerfile"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
@@ -99,7 +100,7 @@ func (p preparer) what() string {
 
 // containerDir is below the home directory.
 func (p preparer) containerDir() string {
-	return "dlwb/" + p.spec.Cluster + "/container" + p.spec.suffix()
+	return "dlwb/" + p.spec.Cluster + "/" + containers.Prefix + p.spec.suffix()
 }
 
 func (p preparer) containerResult(n node, said map[string]string, why string, skipped bool) Result {

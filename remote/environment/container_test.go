@@ -3,7 +3,6 @@
 package environment
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/podrig"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
@@ -195,7 +195,7 @@ func TestContainersOfADirectoryAreRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home, at := t.TempDir(), t.TempDir()
+			home, at := filepath.Join(t.TempDir(), "my [disk]*"), t.TempDir()
 			dir := filepath.Join(home, "dlwb", "c", "container")
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
@@ -206,10 +206,10 @@ func TestContainersOfADirectoryAreRemoved(t *testing.T) {
 				}
 			}
 			if !c.without {
-				program(filepath.Join(at, "docker"), "#!/bin/sh\nat="+at+`
+				program(filepath.Join(at, "docker"), "#!/bin/sh\nat="+shellword.Quote(at)+`
 case $1 in
 ps) `+c.ps+`
-	case "$*" in *"label=dlwb=`+dir+`") ;; *) exit 3 ;; esac
+	case "$*" in *"label=dlwb="`+shellword.Quote(dir)+`) ;; *) exit 3 ;; esac
 	for f in "$at"/c-*; do [ ! -e "$f" ] || echo "${f##*/c-} Created"; done ;;
 rm) `+c.rm+`
 	for last; do :; done
@@ -217,14 +217,15 @@ rm) `+c.rm+`
 esac
 `)
 			}
-			program(filepath.Join(dir, "run"), "#!/bin/sh\nengine=docker image=x gpus= dir="+dir+" python=python3\nmounts=\n"+runShell)
+			program(filepath.Join(dir, "run"), "#!/bin/sh\nengine=docker image=x gpus= dir="+shellword.Quote(dir)+" python=python3\nmounts=\n"+runShell)
 			if err := os.Symlink("run", filepath.Join(dir, containers.Gone)); err != nil {
 				t.Fatal(err)
 			}
 			write(t, filepath.Join(at, "c-aa"), "")
-			images, err := containers.Remove(t.Context(), filepath.Join(home, "dlwb", "c"), []string{"HOME=" + home, "PATH=" + at + ":/usr/bin:/bin"})
-			if images != 1 || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.As(err, new(containers.StayError)) != c.stay {
-				t.Errorf("%d images, %v; want %q", images, err, c.want)
+			write(t, filepath.Join(dir, "baseline"), "LANG\tC\nPATH\t"+at+":/bin\n")
+			has, left := containers.Remove(t.Context(), filepath.Join(home, "dlwb", "c"), []string{"HOME=" + home, "PATH=/usr/bin:/bin"})
+			if !has || (left == nil) != (c.want == "") || left != nil && (!strings.Contains(left.Error(), c.want) || (len(left.Containers) > 0) != c.stay) {
+				t.Errorf("%t, %+v; want %q", has, left, c.want)
 			}
 			if _, is := os.Stat(filepath.Join(at, "c-aa")); !c.without && (is == nil) != (c.want != "") {
 				t.Errorf("the container: %v", is)

@@ -289,7 +289,8 @@ func TestAClaimThatIsKilledIsUndoneByTheRemoval(t *testing.T) {
 // A host is given back with its containers: as long as one is left, or nobody knows, what
 // lies there stays, as it says what to look for.
 func TestAHostIsGivenBackWithItsContainers(t *testing.T) {
-	home := t.TempDir()
+	home := filepath.Join(t.TempDir(), "disk[1]*")
+	must(t, os.Mkdir(home, 0o755))
 	h := New(home)
 	if a := h.Do(request(hostclaim.Take, "aa")); !a.New {
 		t.Fatalf("%+v", a)

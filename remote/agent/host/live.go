@@ -36,8 +36,9 @@ func (h *Host) live() map[int]string {
 			found[pid] = run
 		}
 	}
-	dirs, _ := filepath.Glob(filepath.Join(all, "*"))
-	for _, dir := range dirs {
+	dirs, _ := os.ReadDir(all)
+	for _, e := range dirs {
+		dir := filepath.Join(all, e.Name())
 		for _, pid := range inGroup(runs.At(dir).Cgroup()) {
 			found[pid] = dir
 		}

@@ -4,7 +4,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -55,9 +54,10 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	h.removeGroups(a.Claim)
 	lent := h.lent(a.Claim)
 	if !lent {
-		if _, err := containers.Remove(context.Background(), h.at(filepath.Join("dlwb", a.Claim.Cluster)), nil); err != nil {
+		_, left := containers.Remove(context.Background(), h.at(filepath.Join("dlwb", a.Claim.Cluster)), nil)
+		if left != nil { // the files say what to look for
 			a.Left = h.remains(a.Claim, 0, h.first().Life != r.Life)
-			a.Left.Containers, a.Left.Unsure = err.Error(), !errors.As(err, new(containers.StayError))
+			a.Left.Containers, a.Left.Unsure = left.Error(), len(left.Containers) == 0
 			return a, nil
 		}
 	}
@@ -167,11 +167,11 @@ func (h *Host) agents() (found []string) {
 			continue
 		}
 		for _, pattern := range []string{"agent-*", ".agent-*"} {
-			paths, _ := filepath.Glob(filepath.Join(dir, pattern))
-			for _, path := range paths {
-				name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "."), ".whole")
+			files, _ := fs.Glob(os.DirFS(dir), pattern)
+			for _, file := range files {
+				name := strings.TrimSuffix(strings.TrimPrefix(file, "."), ".whole")
 				if !used()[filepath.Join(dir, name)] {
-					found = append(found, path)
+					found = append(found, filepath.Join(dir, file))
 				}
 			}
 		}

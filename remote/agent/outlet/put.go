@@ -68,8 +68,9 @@ func stageOf(dir, stage string) (string, error) {
 
 // clearStale removes what a caller that never came back left behind.
 func clearStale(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, stagePrefix+"*"))
-	for _, stage := range left {
+	left, _ := fs.Glob(os.DirFS(dir), stagePrefix+"*")
+	for _, name := range left {
+		stage := filepath.Join(dir, name)
 		if info, err := os.Lstat(stage); err == nil && time.Since(info.ModTime()) > staleStage {
 			_ = os.RemoveAll(stage)
 		}

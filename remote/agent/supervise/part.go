@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,9 +98,9 @@ func claimLife(r runs.Run, life int) error {
 	if life == 0 {
 		return nil
 	}
-	old, err := filepath.Glob(r.Path("rank-*.exit*"))
-	for _, path := range append(old, r.Path("exit"), r.Path("stopping"), r.Path("pid"), r.Path("full"), r.Path(joinName), r.Path(waitsName)) {
-		if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
+	old, err := fs.Glob(os.DirFS(r.Dir), "rank-*.exit*")
+	for _, name := range append(old, "exit", "stopping", "pid", "full", joinName, waitsName) {
+		if e := os.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
