@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // smallDisk puts a file system of its own on a directory of the bed. What
@@ -64,8 +66,9 @@ const roomy = "260m"
 func (b *bed) heldPython() string {
 	b.t.Helper()
 	hold := b.write("hold", "")
-	path := b.write("python", fmt.Sprintf("#!/bin/sh\n[ -z \"$DLWB_NODE\" ] || while [ -e '%s' ]; do sleep 0.05; done\nexec python3 \"$@\"\n", hold))
-	if err := os.Chmod(path, 0o755); err != nil {
+	path := filepath.Join(b.dir, "python")
+	text := fmt.Sprintf("#!/bin/sh\n[ -z \"$DLWB_NODE\" ] || while [ -e '%s' ]; do sleep 0.05; done\nexec python3 \"$@\"\n", hold)
+	if err := testprogram.Write(path, []byte(text), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
 	return path

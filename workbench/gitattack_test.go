@@ -99,10 +99,7 @@ var gitAttacks = map[string]func(t *testing.T, r repository, mark string){
 		r.config("core.fsmonitor", mark, "core.hooksPath", "../hooks")
 		for _, hook := range []string{"post-checkout", "post-index-change", "fsmonitor-watchman", "reference-transaction", "pre-auto-gc"} {
 			for _, dir := range []string{"hooks", ".git/hooks"} {
-				r.write(dir+"/"+hook, "#!/bin/sh\n"+mark+"\n")
-				if err := os.Chmod(filepath.Join(r.dir, dir, hook), 0o755); err != nil {
-					r.t.Fatal(err)
-				}
+				r.program(dir+"/"+hook, "#!/bin/sh\n"+mark+"\n")
 			}
 		}
 	},
@@ -125,10 +122,7 @@ var gitAttacks = map[string]func(t *testing.T, r repository, mark string){
 		r.promisor("ssh://127.0.0.1/x")
 	},
 	"a remote through a proxy": func(_ *testing.T, r repository, mark string) {
-		r.write("proxy", "#!/bin/sh\n"+mark+"\n")
-		if err := os.Chmod(filepath.Join(r.dir, "proxy"), 0o755); err != nil {
-			r.t.Fatal(err)
-		}
+		r.program("proxy", "#!/bin/sh\n"+mark+"\n")
 		r.config("core.gitProxy", filepath.Join(r.dir, "proxy"))
 		r.promisor("git://127.0.0.1/x")
 	},

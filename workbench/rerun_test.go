@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/planning"
@@ -48,13 +49,18 @@ func (r repository) commit() {
 	r.git("commit", "-q", "-m", "state")
 }
 
-func (r repository) write(name, text string) {
+func (r repository) write(name, text string) { r.put(name, text, 0o644) }
+
+// program writes what is executed.
+func (r repository) program(name, text string) { r.put(name, text, 0o755) }
+
+func (r repository) put(name, text string, mode os.FileMode) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := testprogram.Write(path, []byte(text), mode); err != nil {
 		r.t.Fatal(err)
 	}
 }

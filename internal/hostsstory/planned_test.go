@@ -4,7 +4,6 @@ package hostsstory
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -61,10 +60,7 @@ func smi(t *testing.T, gpus int) string {
 	if gpus == 0 {
 		return dir
 	}
-	write(t, filepath.Join(dir, "nvidia-smi"), fmt.Sprintf("#!/bin/sh\n[ \"$1\" = -L ] || exit 1\ni=0; while [ $i -lt %d ]; do echo \"GPU $i: A10G (UUID: GPU-$i)\"; i=$((i+1)); done\n", gpus))
-	if err := os.Chmod(filepath.Join(dir, "nvidia-smi"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, filepath.Join(dir, "nvidia-smi"), fmt.Sprintf("#!/bin/sh\n[ \"$1\" = -L ] || exit 1\ni=0; while [ $i -lt %d ]; do echo \"GPU $i: A10G (UUID: GPU-$i)\"; i=$((i+1)); done\n", gpus))
 	return dir
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/hosts"
 	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench"
@@ -48,6 +49,18 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// executable writes what is executed.
+func executable(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = testprogram.Write(path, []byte(text), 0o700)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,10 +155,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	write(t, filepath.Join(data, "somebody's"), "")
 	programs := filepath.Join(dir, "programs")
-	write(t, filepath.Join(programs, "nvidia-smi"), "#!/bin/sh\n[ \"$1\" = -L ] || exit 1\nfor i in 0 1 2 3; do echo \"GPU $i: A10G (UUID: GPU-$i)\"; done\n")
-	if err := os.Chmod(filepath.Join(programs, "nvidia-smi"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, filepath.Join(programs, "nvidia-smi"), "#!/bin/sh\n[ \"$1\" = -L ] || exit 1\nfor i in 0 1 2 3; do echo \"GPU $i: A10G (UUID: GPU-$i)\"; done\n")
 	a, b, bastion := sshdtest.Start(t, sshdtest.PathFirst(programs)), sshdtest.Start(t, sshdtest.Config("MaxSessions 2")), sshdtest.Start(t)
 	sshFiles(t, dir, map[string]*sshdtest.Server{"gpu1": a, "gpu2": b, "bastion": bastion})
 	t.Setenv("DLWB_SSH_CONFIG", filepath.Join(dir, "config"))

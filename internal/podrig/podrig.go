@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // Start starts a container that lives as long as the test and gives its name.
@@ -212,15 +214,10 @@ func podman(t testing.TB, args ...string) {
 
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
-	in, err := os.Open(from)
+	text, err := os.ReadFile(from)
 	check(t, err)
-	defer func() { _ = in.Close() }()
 	check(t, os.MkdirAll(filepath.Dir(to), 0o755))
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	check(t, err)
-	_, err = io.Copy(out, in)
-	check(t, err)
-	check(t, out.Close())
+	check(t, testprogram.Write(to, text, 0o755))
 }
 
 func check(t testing.TB, err error) {

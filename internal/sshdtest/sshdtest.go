@@ -26,6 +26,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/testport"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // NoSSHD is the environment variable that allows tests to be skipped where
@@ -399,7 +400,7 @@ func signalAll(pids []int, sig syscall.Signal) {
 
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
-	check(t, os.WriteFile(path, []byte(text), mode))
+	check(t, testprogram.Write(path, []byte(text), mode))
 }
 
 func check(t testing.TB, err error) {

@@ -188,8 +188,7 @@ func TestWithoutCondaMicromambaIsFetchedAndCheckedOrItIsSaid(t *testing.T) {
 	l.env[1] += ":" + curl
 	spec := Spec{Kind: Conda, Cluster: "c", Content: "dependencies: [python]\n"}
 	give := func(text string) {
-		write(t, filepath.Join(curl, "curl"), "#!/bin/sh\n"+text+"\n")
-		_ = os.Chmod(filepath.Join(curl, "curl"), 0o755)
+		program(t, filepath.Join(curl, "curl"), "#!/bin/sh\n"+text+"\n")
 	}
 	give("echo 'curl: (6) Could not resolve host' >&2; exit 6")
 	f := l.mustFail(spec)

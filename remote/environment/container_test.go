@@ -13,7 +13,6 @@ import (
 	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/podrig"
 	"github.com/dlwb/dlwb/internal/shellword"
-	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // withPodman is a node with a real podman and an image that has Python.
@@ -112,10 +111,7 @@ func TestAnUnchangedImageIsOneQuestion(t *testing.T) {
 	l := withPodman(t)
 	bin := t.TempDir()
 	asked := filepath.Join(bin, "asked")
-	write(t, filepath.Join(bin, "podman"), "#!/bin/sh\necho \"$@\" >>'"+asked+"'\nexec /usr/bin/podman \"$@\"\n")
-	if err := os.Chmod(filepath.Join(bin, "podman"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program(t, filepath.Join(bin, "podman"), "#!/bin/sh\necho \"$@\" >>'"+asked+"'\nexec /usr/bin/podman \"$@\"\n")
 	l.env[1] = "PATH=" + bin + ":/usr/sbin:/usr/bin:/sbin:/bin"
 	spec := Spec{Kind: Docker, Cluster: "c", File: podrig.PythonImage}
 	first := l.must(spec)
@@ -148,7 +144,7 @@ func TestTheExitCodeOfASlowPodmanIsKeptAndOneThatHangsIsEnded(t *testing.T) {
 				t.Skip("NOT RUN: it takes 16 s; make test-environments runs it")
 			}
 			home, dir := t.TempDir(), t.TempDir()
-			write(t, filepath.Join(dir, "podman"), `#!/bin/sh
+			program(t, filepath.Join(dir, "podman"), `#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in --*pidfile) pid=$2 mon=$1 ;; esac; shift; done
 [ -n "${pid-}" ] || exit 0
 true & gone=$!; wait $gone
@@ -160,18 +156,13 @@ sleep 4
 kill $helper 2>/dev/null
 exit 3
 `)
-			write(t, filepath.Join(home, "run"), "#!/bin/sh\nengine=podman image=x gpus= dir="+home+" python=python3\nmounts=\n"+runShell)
+			program(t, filepath.Join(home, "run"), "#!/bin/sh\nengine=podman image=x gpus= dir="+home+" python=python3\nmounts=\n"+runShell)
 			write(t, filepath.Join(home, "baseline"), "")
-			for _, f := range []string{filepath.Join(dir, "podman"), filepath.Join(home, "run")} {
-				if err := os.Chmod(f, 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
 			cmd := exec.Command(filepath.Join(home, "run"), "true")
 			cmd.Env, cmd.Dir = []string{"HOME=" + home, "PATH=" + dir + ":/usr/bin:/bin", "DLWB_RUN_DIR=" + home}, home
-			out, _ := cmd.CombinedOutput()
+			out, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != c.code {
-				t.Errorf("exit code %d, want %d: %s", code, c.code, out)
+				t.Errorf("exit code %d, want %d: %v\n%s", code, c.code, err, out)
 			}
 		})
 	}
@@ -200,13 +191,8 @@ func TestContainersOfADirectoryAreRemoved(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			program := func(path, text string) {
-				if err := testprogram.Write(path, []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
 			if !c.without {
-				program(filepath.Join(at, "docker"), "#!/bin/sh\nat="+shellword.Quote(at)+`
+				program(t, filepath.Join(at, "docker"), "#!/bin/sh\nat="+shellword.Quote(at)+`
 case $1 in
 ps) `+c.ps+`
 	case "$*" in *"label=dlwb="`+shellword.Quote(dir)+`) ;; *) exit 3 ;; esac
@@ -217,7 +203,7 @@ rm) `+c.rm+`
 esac
 `)
 			}
-			program(filepath.Join(dir, "run"), "#!/bin/sh\nengine=docker image=x gpus= dir="+shellword.Quote(dir)+" python=python3\nmounts=\n"+runShell)
+			program(t, filepath.Join(dir, "run"), "#!/bin/sh\nengine=docker image=x gpus= dir="+shellword.Quote(dir)+" python=python3\nmounts=\n"+runShell)
 			if err := os.Symlink("run", filepath.Join(dir, containers.Gone)); err != nil {
 				t.Fatal(err)
 			}
@@ -238,10 +224,7 @@ func TestWithoutAContainerEngineThatIsSaid(t *testing.T) {
 	l := newLocal(t)
 	contains(t, l.mustFail(Spec{Kind: Docker, Cluster: "c", File: "x"}).Why, "neither docker nor podman")
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "docker"), "#!/bin/sh\n[ \"$1\" != info ] || { echo 'permission denied while trying to connect to the Docker daemon socket' >&2; exit 1; }\n")
-	if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program(t, filepath.Join(dir, "docker"), "#!/bin/sh\n[ \"$1\" != info ] || { echo 'permission denied while trying to connect to the Docker daemon socket' >&2; exit 1; }\n")
 	l.env[1] += ":" + dir
 	f := l.mustFail(Spec{Kind: Docker, Cluster: "c", File: "x"})
 	contains(t, f.Why, "docker: permission denied")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // fakeTorch writes a PyTorch that consists of the one module at fault.
@@ -35,6 +37,14 @@ class ShardedTensorMetadata:
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// program writes what is executed.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	if err := testprogram.Write(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -91,13 +91,8 @@ func TestAShimOfPyenvIsAskedWhenItMayStartAnotherPython(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, pyenv, "#!/bin/sh\necho >>"+asked+"\nshift 2\nexec "+bare(t)+"/python3 \"$@\"\n")
-	write(t, filepath.Join(shims, "python3"), "#!/bin/sh\nset -e\nprogram=\"${0##*/}\"\nexec \""+pyenv+"\" exec \"$program\" \"$@\"\n")
-	for _, program := range []string{pyenv, filepath.Join(shims, "python3")} {
-		if err := os.Chmod(program, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	program(t, pyenv, "#!/bin/sh\necho >>"+asked+"\nshift 2\nexec "+bare(t)+"/python3 \"$@\"\n")
+	program(t, filepath.Join(shims, "python3"), "#!/bin/sh\nset -e\nprogram=\"${0##*/}\"\nexec \""+pyenv+"\" exec \"$program\" \"$@\"\n")
 	l := newLocal(t, shims)
 	if err := os.Mkdir(filepath.Join(l.home, ".dlwb"), 0o700); err != nil {
 		t.Fatal(err)

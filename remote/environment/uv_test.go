@@ -117,15 +117,13 @@ func TestTheVersionOfTheProfileIsFoundAndStays(t *testing.T) {
 	for name, lay := range map[string]func(l *local){
 		"by its name on the PATH": func(l *local) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "python"+minor), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
-			_ = os.Chmod(filepath.Join(dir, "python"+minor), 0o755)
+			program(t, filepath.Join(dir, "python"+minor), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
 			l.env = append(l.env, "PATH="+dir+":"+strings.TrimPrefix(l.env[1], "PATH="))
 		},
 		"built by pyenv": func(l *local) {
 			dir := filepath.Join(l.home, ".pyenv/versions", minor+".9/bin")
 			_ = os.MkdirAll(dir, 0o755)
-			write(t, filepath.Join(dir, "python3"), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
-			_ = os.Chmod(filepath.Join(dir, "python3"), 0o755)
+			program(t, filepath.Join(dir, "python3"), "#!/bin/sh\nexec "+path+` "$@"`+"\n")
 		},
 	} {
 		l := newLocal(t, bare(t))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // project is a git repository made by git itself.
@@ -235,7 +237,7 @@ func TestNothingIsWrittenIntoARepository(t *testing.T) {
 // lfs gives a project files that a filter keeps as pointers, as Git LFS does.
 func (p project) lfs() {
 	script := filepath.Join(p.t.TempDir(), "clean")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nf=$(mktemp); cat > $f\n"+
+	if err := testprogram.Write(script, []byte("#!/bin/sh\nf=$(mktemp); cat > $f\n"+
 		`printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %s\n' $(sha256sum < $f | cut -c1-64) $(wc -c < $f); rm $f`+"\n"), 0o755); err != nil {
 		p.t.Fatal(err)
 	}

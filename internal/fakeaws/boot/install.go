@@ -125,19 +125,14 @@ func (g *guest) writeFile(f file) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	flag := os.O_TRUNC
+	var before []byte
 	if f.Append {
-		flag = os.O_APPEND
+		before, _ = os.ReadFile(path)
 	}
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, f.Mode)
-	if err != nil {
+	if err := testprogram.Write(path, append(before, g.rewrite(string(f.Content))...), f.Mode); err != nil {
 		return err
 	}
-	defer out.Close()
-	if _, err := out.WriteString(g.rewrite(string(f.Content))); err != nil {
-		return err
-	}
-	return out.Chmod(f.Mode)
+	return os.Chmod(path, f.Mode)
 }
 
 // enabledUnits is a script that starts what was enabled in an earlier boot.
