@@ -39,7 +39,7 @@ func (r *replica) story(ctx context.Context) (all []job.Status, early bool, err 
 		return r.fate(ctx, g, err)
 	}
 	if j == nil {
-		return lost(time.Now(), job.Taken+"Ray has no such job any more: its head was started again, and with it the job ended"), false, nil
+		return lost(time.Now(), job.Lost+"Ray has no such job any more: its head was started again, and with it the job ended"), false, nil
 	}
 	var ends map[int]int
 	why := ""
@@ -62,7 +62,7 @@ func (r *replica) story(ctx context.Context) (all []job.Status, early bool, err 
 func (r *replica) fate(ctx context.Context, g *gate, fault error) ([]job.Status, bool, error) {
 	if r.ref.There {
 		if _, err := g.door.theirs(ctx, r.ref.Cluster); err != nil && permanent(err) {
-			return lost(time.Now(), job.Taken+err.Error()+"; dlwb did not end it"), false, nil
+			return lost(time.Now(), job.Lost+err.Error()+"; dlwb did not end it"), false, nil
 		}
 		return nil, false, fault
 	}
@@ -85,7 +85,7 @@ func (r *replica) fate(ctx context.Context, g *gate, fault error) ([]job.Status,
 	if time.Now().After(d.Ends) {
 		return lost(d.Ends, job.LeaseOver+"the machines have had their time; limits.lifetime asks for more"), false, nil
 	}
-	return lost(time.Now(), job.Taken+"no machine of the cluster is left, and dlwb did not end them"), false, nil
+	return lost(time.Now(), job.Lost+"no machine of the cluster is left, and dlwb did not end them"), false, nil
 }
 
 // State looks once.

@@ -183,7 +183,7 @@ func TestTheEndOfARayJobIsToldAsRayAndKubeRayTellIt(t *testing.T) {
 			"started ended(0)"},
 		"the head ran out of memory": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed"}), pod: pod(nil), lost: starved},
 			"started stopping(memory: pod run-worker-x ran out of memory (machines.mem)) rank-ended(143TERM) ended(143)", ""},
-		"evicted": {look{object: rayObject(failed("1")), pod: pod(nil), lost: evicted}, "started stopping(notice: pod run-worker-y: its node was drained) rank-ended(1) ended(1)", ""},
+		"evicted": {look{object: rayObject(failed("1")), pod: pod(nil), lost: evicted}, "started stopping(lost: pod run-worker-y was ended: its node was drained) rank-ended(1) ended(1)", ""},
 		"submission": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "Job submission has failed."}), pod: pod(func(s *core.ContainerStatus) {
 			s.State = core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 1, Message: "Traceback\nConnectionError: nobody\n"}}
 		})},

@@ -172,7 +172,7 @@ func rayStory(r ref, number int, l look) (all []job.Status) {
 		why = job.NoMemory + "pod " + anyOf(l.lost.Starved) + " ran out of memory (machines.mem)"
 	case len(l.lost.Taken) > 0:
 		pod := anyOf(l.lost.Taken)
-		why = job.Taken + "pod " + pod + ": " + l.lost.Taken[pod]
+		why = job.Lost + wasEnded(pod, l.lost.Taken[pod])
 	}
 	if why != "" {
 		add(job.Status{Time: s.Ended, Kind: job.Stopping, Rank: -1, Why: why})

@@ -283,7 +283,7 @@ func TestAnEvictedPodWasTakenAway(t *testing.T) {
 	if err := c.Post(t.Context(), "/api/v1/namespaces/default/pods/"+pod+"/eviction", evict); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(r.story(0)); !strings.Contains(got, "stopping(notice: its node was drained") {
+	if got := told(r.story(0)); !strings.Contains(got, "stopping(lost: pod "+pod+" was ended: its node was drained") {
 		t.Error(got)
 	}
 }

@@ -412,7 +412,7 @@ func TestARayJobThatLosesAWorkerIsLost(t *testing.T) {
 		}
 	}
 	r.inPod(0, "touch "+dirWork+"/code/enough")
-	if got := <-watched; !strings.Contains(got, "stopping(notice: pod "+pod+": its node was drained") {
+	if got := <-watched; !strings.Contains(got, "stopping(lost: pod "+pod+" was ended: its node was drained") {
 		t.Error(got)
 	}
 }

@@ -121,7 +121,7 @@ func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopp
 		return job.TimeLimit + "the job had its time (limits.lifetime)"
 	}
 	if why := taken(l.pod); why != "" {
-		return job.Taken + why
+		return job.Lost + wasEnded(l.pod.Name, why)
 	}
 	if l.gone && l.object == nil || beingDeleted(l, end) {
 		return job.Cancelled + "the job was deleted in the cluster"
@@ -176,6 +176,9 @@ func taken(pod *core.Pod) string {
 	}
 	return ""
 }
+
+// wasEnded says that a pod was ended from outside, and why.
+func wasEnded(pod, why string) string { return "pod " + pod + " was ended: " + why }
 
 // sentence joins what is said with colons, without what is empty or said twice.
 func sentence(parts ...string) string {

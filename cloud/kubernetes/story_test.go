@@ -41,7 +41,7 @@ func holding(kind, reason, message string) map[string]any {
 }
 
 func podThat(state core.ContainerState, more ...func(*core.Pod)) *core.Pod {
-	p := &core.Pod{Status: core.PodStatus{ContainerStatuses: []core.ContainerStatus{{Name: "main", State: state}}}}
+	p := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "run-0"}, Status: core.PodStatus{ContainerStatuses: []core.ContainerStatus{{Name: "main", State: state}}}}
 	for _, change := range more {
 		change(p)
 	}
@@ -91,8 +91,8 @@ func TestAStoryIsToldFromOneLook(t *testing.T) {
 		{"the launcher's own deadline", r, look{object: ofJob("", false), pod: podThat(over(143, "Error", "launcher: deadline\n"))}, "started stopping(limit: the job had its time (limits.lifetime)) rank-ended=TERM! ended=!"},
 		{"preempted", r, look{object: ofJob("", false), pod: podThat(over(143, "Error", ""), func(p *core.Pod) {
 			p.Status.Conditions = []core.PodCondition{{Type: core.DisruptionTarget, Status: core.ConditionTrue, Reason: "PreemptionByScheduler", Message: "by p2"}}
-		})}, "started stopping(notice: a pod of higher priority took its place: by p2) rank-ended=TERM! ended=!"},
-		{"evicted before it began", r, look{object: ofJob("", false), pod: &core.Pod{Status: core.PodStatus{Phase: core.PodFailed, Reason: "Evicted", Message: "disk"}}}, "stopping(notice: Evicted: disk) ended=!"},
+		})}, "started stopping(lost: pod run-0 was ended: a pod of higher priority took its place: by p2) rank-ended=TERM! ended=!"},
+		{"evicted before it began", r, look{object: ofJob("", false), pod: &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "run-0"}, Status: core.PodStatus{Phase: core.PodFailed, Reason: "Evicted", Message: "disk"}}}, "stopping(lost: pod run-0 was ended: Evicted: disk) ended=!"},
 		{"deleted by somebody", r, look{pod: podThat(up), gone: true}, "started stopping(cancelled: the job was deleted in the cluster) ended=!"},
 		{"deleted by somebody, its pod still ending", r, look{object: deleted(ofJob("", false), 0), pod: podThat(endedAt(over(0, "Completed", ""), time.Second))},
 			"started stopping(cancelled: the job was deleted in the cluster) rank-ended ended"},

@@ -117,13 +117,13 @@ func (s seen) why() string {
 	case "OUT_OF_MEMORY":
 		return job.NoMemory + "Slurm ended " + job_ + ": it used more memory than it has; machines.mem asks for more"
 	case "NODE_FAIL":
-		return job.Taken + "a node of " + job_ + " failed (NODE_FAIL)"
+		return job.Lost + "a node of " + job_ + " failed (NODE_FAIL)"
 	case "BOOT_FAIL":
-		return job.Taken + "a node of " + job_ + " did not boot (BOOT_FAIL)"
+		return job.Lost + "a node of " + job_ + " did not boot (BOOT_FAIL)"
 	case "PREEMPTED":
-		return job.Taken + job_ + " was preempted: other jobs have its nodes"
+		return job.Lost + job_ + " was preempted: other jobs have its nodes"
 	case "REVOKED":
-		return job.Taken + job_ + " was taken over by another cluster (REVOKED)"
+		return job.Lost + job_ + " was taken over by another cluster (REVOKED)"
 	case "CANCELLED":
 		who := "somebody"
 		if s.by != "" {
@@ -135,10 +135,10 @@ func (s seen) why() string {
 			return job.NoMemory + "Slurm ended " + job_ + ": it used more memory than it has; machines.mem asks for more"
 		}
 		if s.code == 0 && s.signal == 53 {
-			return job.Taken + "Slurm could not begin " + job_ + " on its node: the output file, or the home directory, is not there (0:53)"
+			return job.Lost + "Slurm could not begin " + job_ + " on its node: the output file, or the home directory, is not there (0:53)"
 		}
 		if s.unbegun {
-			return job.Taken + "Slurm could not begin " + job_ + " on its nodes: it failed before its script ran there; slurmctld's log says why"
+			return job.Lost + "Slurm could not begin " + job_ + " on its nodes: it failed before its script ran there; slurmctld's log says why"
 		}
 	}
 	return ""
@@ -152,9 +152,9 @@ func (s seen) early() string {
 	case s.state != "FAILED" || s.signal != 0:
 		return ""
 	case s.code == 65:
-		return job.Taken + job_ + " could not load its modules on its nodes: machines.modules"
+		return job.Lost + job_ + " could not load its modules on its nodes: machines.modules"
 	case s.code == 66:
-		return job.Taken + job_ + " did not find its files on its nodes: is the home directory shared with them?"
+		return job.Lost + job_ + " did not find its files on its nodes: is the home directory shared with them?"
 	}
 	return ""
 }

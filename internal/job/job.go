@@ -96,7 +96,8 @@ const (
 // run: a machine that goes away, a service, another person. They decide the
 // verdict. Behind each comes what happened, as a sentence.
 const (
-	Taken     = "notice: "    // the machine was taken away
+	Taken     = "notice: "    // the machine is taken away by whoever lent it
+	Lost      = "lost: "      // the job lost machines, or could not begin on them
 	LeaseOver = "lease: "     // the lease of the machine is over
 	TimeLimit = "limit: "     // the job has had its time
 	NoMemory  = "memory: "    // it used more memory than it may

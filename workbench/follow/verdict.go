@@ -79,12 +79,13 @@ var byService = map[string]event.RunEnded{
 	job.TimeLimit: {ExitCode: 124, Verdict: event.TimedOut},
 	job.NoMemory:  {ExitCode: 137, Verdict: event.OutOfMemory},
 	job.Cancelled: {ExitCode: 130, Verdict: event.Stopped},
+	job.Lost:      {ExitCode: 1, Verdict: event.Lost},
 }
 
-// leaves reports whether the machine has said that it is about to end.
+// leaves reports whether the machine has said that it is about to end, or its job did.
 func (n nodeEnd) leaves() bool {
 	return slices.ContainsFunc(n.stopping, func(why string) bool {
-		return strings.HasPrefix(why, reasonNotice) || strings.HasPrefix(why, reasonLease)
+		return strings.HasPrefix(why, reasonNotice) || strings.HasPrefix(why, reasonLease) || strings.HasPrefix(why, job.Lost)
 	})
 }
 

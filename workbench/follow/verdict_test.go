@@ -175,6 +175,12 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 1, node: 1, code: 143, at: 100}},
 			verdict: event.ExitedBad, code: 1, rank: -1, cause: "exit code: 7",
 		}, {
+			name: "a job that could not begin", nodes: []nodeEnd{{ended: true, code: 1, stopping: []string{job.Lost + "Slurm could not begin job 7"}}, done()},
+			verdict: event.Lost, code: 1, rank: -1, cause: "Slurm could not begin job 7",
+		}, {
+			name: "a machine that its provider takes back", nodes: []nodeEnd{{ended: true, code: 1, stopping: []string{job.Taken + "EC2 takes it back"}}, done()},
+			verdict: event.Lost, code: 1, rank: -1, cause: "node0 was about to be taken away by its provider: EC2 takes it back",
+		}, {
 			name: "rebooted after the end", nodes: []nodeEnd{done(), {ended: true, rebooted: true}},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
 			verdict: event.Succeeded, rank: -1, cause: "every rank",
