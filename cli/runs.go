@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -67,28 +68,35 @@ func writeRuns(out io.Writer, table history.Table, q history.Query) {
 		return
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "RUN\tVERDICT\tEXIT\tENGINE\tWORLD SIZE\tSTARTED\tTOOK\tLOSS\t")
+	fmt.Fprint(t, "RUN\tVERDICT\tEXIT\tENGINE\tWORLD SIZE\tSTARTED\tTOOK\t")
+	if !slices.Contains(table.Columns, "loss") {
+		table.Columns = slices.Insert(table.Columns, 0, "loss")
+		for i, r := range table.Runs {
+			loss := ""
+			if r.LastLoss != nil {
+				loss = fmt.Sprintf("%.4g", *r.LastLoss)
+			}
+			table.Cells[i] = slices.Insert(table.Cells[i], 0, loss)
+		}
+	}
 	for _, name := range table.Columns {
 		sanitize.Fprintf(t, "%s\t", strings.ToUpper(name))
 	}
 	fmt.Fprintln(t, "COMMAND\tNOTE")
 	for i, r := range table.Runs {
-		verdict, exit, took, loss := "running", "-", units.Clock(r.Took(timeNow())), "-"
+		verdict, exit, took := "running", "-", units.Clock(r.Took(timeNow()))
 		if r.EndedAt != nil {
 			verdict, took = string(r.Verdict), units.Seconds(r.Duration)
 		}
 		if r.ExitCode != nil {
 			exit = fmt.Sprint(*r.ExitCode)
 		}
-		if r.LastLoss != nil {
-			loss = fmt.Sprintf("%.4g", *r.LastLoss)
-		}
 		id := r.ID
 		if r.Starred {
 			id = "★ " + id
 		}
-		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t", id, verdict, exit, r.Engine, r.WorldSize,
-			r.StartedAt.Local().Format("2006-01-02 15:04"), took, loss)
+		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t", id, verdict, exit, r.Engine, r.WorldSize,
+			r.StartedAt.Local().Format("2006-01-02 15:04"), took)
 		for _, cell := range table.Cells[i] {
 			sanitize.Fprintf(t, "%s\t", orDash(cell))
 		}

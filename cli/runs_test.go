@@ -215,6 +215,12 @@ func (b *bed) theRecipe(t *testing.T, run string) {
 	if !strings.Contains(list.stdout, "★ "+run) || !strings.Contains(list.stdout, "BEST.VAL/LOSS") {
 		t.Errorf("runs: %s%s", list.stdout, list.stderr)
 	}
+	for _, sort := range []string{"loss", "started"} {
+		head, _, _ := strings.Cut(b.run("runs", "--sort", sort).stdout, "\n")
+		if strings.Count(head, "LOSS") != 1 {
+			t.Errorf("sorted by %s: %s", sort, head)
+		}
+	}
 }
 
 func (b *bed) theRerun(t *testing.T, run string) {

@@ -1,7 +1,7 @@
 package ui
 
 import (
-	"sort"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -31,12 +31,13 @@ func (p *palettePicker) found(m *Model) []*command {
 		if c.at&m.here() == 0 || c.bind.Help().Key == ":" {
 			continue
 		}
-		if text.HasAll(strings.ToLower(c.name()+" "+c.help), want) {
+		twin := func(o *command) bool { return o.name() == c.name() && o.help == c.help } // by another key
+		if text.HasAll(strings.ToLower(c.name()+" "+c.help), want) && !slices.ContainsFunc(out, twin) {
 			out = append(out, c)
 		}
 	}
 	// What can't be done now is there to be found, after what can.
-	sort.SliceStable(out, func(i, j int) bool { return m.refusal(out[i]) == "" && m.refusal(out[j]) != "" })
+	slices.SortStableFunc(out, func(a, b *command) int { return min(len(m.refusal(a)), 1) - min(len(m.refusal(b)), 1) })
 	return out
 }
 
