@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,11 +122,7 @@ func (a *app) noteCommand() *cobra.Command {
 				}
 			}
 			return a.answer(noteAnswer{run.ID, run.Note, run.Starred}, func(out io.Writer) {
-				if run.Note == "" {
-					sanitize.Fprintf(out, "run %s has no note\n", run.ID)
-					return
-				}
-				sanitize.Fprintf(out, "%s: %s\n", run.ID, run.Note)
+				sanitize.Fprintf(out, "%s: %s\n", run.ID, cmp.Or(run.Note, "it has no note"))
 			})
 		}),
 	}
