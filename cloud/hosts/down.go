@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
@@ -160,6 +161,9 @@ func endingOf(a hostclaim.Answer, life cloud.Life) ending {
 	e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR, ~/dlwb/%s is not there", life.Name)
 	if dir := a.Claim.Elsewhere(); dir != "" {
 		e.proof += ", nor " + dir
+	}
+	if a.Left.Contained {
+		e.proof += ", " + containers.Proof
 	}
 	if len(a.Left.Others) > 0 {
 		e.proof += ", and of ~/.dlwb only what others have there: " + strings.Join(a.Left.Others, " ")

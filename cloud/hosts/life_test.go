@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote"
@@ -92,11 +93,16 @@ func TestClusterComesUpWorksAndLeavesTheHostsAsTheyWere(t *testing.T) {
 	if again.Nodes[1].HostKey != n.HostKey || again.CreatedAt != c.CreatedAt {
 		t.Errorf("up again gives another cluster: %+v", again)
 	}
+	image := filepath.Join(b.Home, "dlwb/demo", containers.Prefix) // whose engine has none
+	err = errors.Join(os.MkdirAll(image, 0o700), testprogram.Write(filepath.Join(image, containers.Gone), []byte("#!/bin/sh\n"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
 	receipt, err := w.down("aa")
-	if err != nil || !receipt.Proven() || len(receipt.Resources) != 2 {
+	if err != nil || !receipt.Proven() || len(receipt.Resources) != 2 || strings.Contains(receipt.Resources[0].Proof, containers.Proof) {
 		t.Fatalf("%+v %v", receipt, err)
 	}
-	want(t, receipt.Resources[1].Proof, "no process carries DLWB_RUN_DIR", "~/dlwb/demo is not there", "~/.dlwb is not there")
+	want(t, receipt.Resources[1].Proof, "no process carries DLWB_RUN_DIR", "~/dlwb/demo is not there", containers.Proof, "~/.dlwb is not there")
 	if after := tree(t, a.Home) + tree(t, b.Home); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}

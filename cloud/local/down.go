@@ -63,11 +63,9 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	}
 	found := survey(dir, in)
 	endNodes(ctx, found, progress)
-	left, err := finish(ctx, dir, in)
+	left, boxes, err := finish(ctx, dir, in)
 	fill(&receipt, dir, in, found, left)
-	if boxes := (leftContainers)(nil); errors.As(err, &boxes) {
-		receipt.Resources = append(receipt.Resources, boxes...)
-	}
+	receipt.Resources = append(receipt.Resources, boxes...)
 	progress(-1, fmt.Sprintf("%d processes and %d files left", receipt.ProcessesLeft, receipt.FilesLeft))
 	if err == nil && !receipt.Proven() {
 		err = errors.New("not everything is proven gone")
@@ -147,26 +145,24 @@ func (e *ending) end(ctx context.Context) {
 
 // finish ends whatever process is left of a cluster and removes its containers and its
 // files, the intent last: as long as something is left, the next Down must know what to
-// look for.
-func finish(ctx context.Context, dir string, in intent) ([]process, error) {
-	left, err := sweep(ctx, in)
-	if err != nil || len(left) > 0 {
-		return left, err // its files may be what tells the user why
+// look for. Besides what is left it returns the receipt's lines for containers.
+func finish(ctx context.Context, dir string, in intent) (left []process, boxes []cloud.Resource, err error) {
+	if left, err = sweep(ctx, in); err != nil || len(left) > 0 {
+		return left, nil, err // its files may be what tells the user why
 	}
-	asked, err := removeContainers(ctx, dir, in)
-	if err != nil {
-		return nil, err
+	if boxes, err = removeContainers(ctx, dir, in); err != nil {
+		return nil, boxes, err
 	}
-	if asked { // an engine may leave something running
+	if len(boxes) > 0 { // an engine may leave something running
 		if left, err = sweep(ctx, in); err != nil || len(left) > 0 {
-			return left, err
+			return left, boxes, err
 		}
 	}
 	removeGroups(dir)
 	if err := removeNodes(dir, in); err != nil {
-		return nil, err
+		return nil, boxes, err
 	}
-	return nil, removeRest(dir)
+	return nil, boxes, removeRest(dir)
 }
 
 // sweep ends every process of a cluster, and returns those that are left.
@@ -176,38 +172,27 @@ func sweep(ctx context.Context, in intent) ([]process, error) {
 	return left, errors.Join(err, lookErr)
 }
 
-// leftContainers are the lines of a receipt for containers that are left, or may be.
-type leftContainers []cloud.Resource
-
-func (l leftContainers) Error() string {
-	var nodes []string
-	for _, r := range l {
-		nodes = append(nodes, r.Node+": "+r.Proof)
-	}
-	return strings.Join(nodes, "; ")
-}
-
-// removeContainers removes the containers of all nodes as the nodes would, and reports
-// whether an engine was asked. Its error is leftContainers.
-func removeContainers(ctx context.Context, dir string, in intent) (asked bool, err error) {
-	var all leftContainers
+// removeContainers removes the containers of all nodes as the nodes would. It returns a
+// line of the receipt for each node with an image, and an error where containers are left,
+// or may be.
+func removeContainers(ctx context.Context, dir string, in intent) (lines []cloud.Resource, err error) {
 	for i := range in.Count {
 		n := node{dir: nodeDir(dir, i), home: filepath.Join(nodeDir(dir, i), homeDir), temp: in.tempDir(i), shell: shell(), index: i, intent: in}
 		has, left := containers.Remove(ctx, filepath.Join(n.home, "dlwb", in.Name), n.commandEnv())
-		asked = asked || has
-		if left == nil {
+		if !has && left == nil {
 			continue
 		}
-		res := cloud.Resource{Kind: "containers", ID: "of node" + itoa(i), Node: "node" + itoa(i), State: cloud.Unknown, Proof: left.Error()}
-		if len(left.Containers) > 0 {
-			res.ID, res.State = strings.Join(left.Containers, ", "), cloud.Alive
+		line := cloud.Resource{Kind: "containers", ID: "of node" + itoa(i), Node: "node" + itoa(i), State: cloud.Gone, Proof: containers.Proof}
+		if left != nil {
+			line.State, line.Proof = cloud.Unknown, left.Error()
+			err = errors.Join(err, fmt.Errorf("%s: %w", line.Node, left))
+			if len(left.Containers) > 0 {
+				line.ID, line.State = strings.Join(left.Containers, ", "), cloud.Alive
+			}
 		}
-		all = append(all, res)
+		lines = append(lines, line)
 	}
-	if all != nil {
-		err = all
-	}
-	return asked, err
+	return lines, err
 }
 
 // removeGroups removes the cgroups that runs have made and could not remove, as

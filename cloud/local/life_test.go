@@ -289,7 +289,10 @@ func TestDownRemovesTheContainersOfEachNode(t *testing.T) {
 	if err := testprogram.Write(filepath.Join(image, containers.Gone), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	down(t, p)
+	boxes := slices.DeleteFunc(down(t, p).Resources, func(r cloud.Resource) bool { return r.Kind != "containers" })
+	if len(boxes) != 1 || boxes[0].Node != "node1" || boxes[0].State != cloud.Gone || boxes[0].Proof == "" {
+		t.Errorf("%+v", boxes)
+	}
 	if pid := readPID(t, left); running(pid) {
 		t.Errorf("%d is left", pid)
 	}

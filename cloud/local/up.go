@@ -91,7 +91,7 @@ func (p *Provider) begin(ctx context.Context, dir string, spec cloud.Spec) (inte
 	if err == nil && in.Ending {
 		// An earlier Down was interrupted: what it left is no basis for a
 		// new cluster.
-		if left, err := finish(ctx, dir, in); err != nil {
+		if left, _, err := finish(ctx, dir, in); err != nil {
 			return in, fmt.Errorf("an earlier one of this name is not gone yet (%d processes left): %w", len(left), err)
 		}
 		if err := os.Mkdir(dir, 0o700); err != nil {

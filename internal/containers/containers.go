@@ -23,6 +23,9 @@ const Gone = "gone"
 // Prefix is what the name of an image's directory begins with, in that of its cluster.
 const Prefix = "container"
 
+// Proof says why no container of a cluster is left on a machine where it had some.
+const Proof = "the container engine shows none with the label of this cluster"
+
 // limit bounds the removal of one image's containers: an engine that is busy takes its time.
 const limit = 2 * time.Minute
 

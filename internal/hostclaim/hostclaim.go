@@ -136,6 +136,8 @@ type Remains struct {
 	// Containers says which stay, or with Unsure why that is not known; empty: none do.
 	Containers string `cbor:"containers,omitempty"`
 	Unsure     bool   `cbor:"unsure,omitempty"`
+	// Contained is set where it had an image, whose containers were looked for.
+	Contained bool `cbor:"contained,omitempty"`
 	// Places are where files are left.
 	Places []Place `cbor:"places"`
 	// Others are some of what is in ~/.dlwb that was there before, or is another

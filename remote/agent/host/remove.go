@@ -34,8 +34,8 @@ const stopLimit = 5 * time.Minute
 // remove gives the host back: it ends what a life of a cluster still runs there,
 // removes what was put there, and looks again. Where the claim is of another
 // life, or there is none, it does nothing.
-func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
-	a := hostclaim.Answer{Claim: h.claimOf(r.Life)}
+func (h *Host) remove(r hostclaim.Request) (a hostclaim.Answer, err error) {
+	a.Claim = h.claimOf(r.Life)
 	if !a.Claim.Held() {
 		h.removeTraces(r.Life)
 		a.Claim = h.claim()
@@ -54,7 +54,8 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	h.removeGroups(a.Claim)
 	lent := h.lent(a.Claim)
 	if !lent {
-		_, left := containers.Remove(context.Background(), h.at(filepath.Join("dlwb", a.Claim.Cluster)), nil)
+		has, left := containers.Remove(context.Background(), h.at(filepath.Join("dlwb", a.Claim.Cluster)), nil)
+		defer func() { a.Left.Contained = has }()
 		if left != nil { // the files say what to look for
 			a.Left = h.remains(a.Claim, 0, h.first().Life != r.Life)
 			a.Left.Containers, a.Left.Unsure = left.Error(), len(left.Containers) == 0
