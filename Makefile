@@ -61,7 +61,7 @@ test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000
 
 test-podman: agent ## images and runs in containers by a real podman, and what make test does over a container, which it leaves out where there is no podman
 	sh internal/tools/need.sh podman
-	DLWB_RIGS=1 go test -count=1 -v -timeout 30m -run 'Container|InTheImage|AnImageIsBuilt|UnchangedImage|SlowPodman' ./remote/transport ./remote ./remote/environment ./cloud/ownimage ./cli
+	DLWB_RIGS=1 go test -count=1 -v -timeout 30m -run 'Container|InTheImage|AnImageIsBuilt|UnchangedImage|SlowPodman' ./remote/transport ./remote ./remote/environment ./cloud/ownimage ./cli ./internal/hostsstory
 
 test-environments: ## environments by uv and podman (and by conda, where DLWB_TEST_CONDA names one), kept in the user's cache directory
 	sh internal/tools/need.sh podman

@@ -33,17 +33,8 @@ for step in range(1, int(sys.argv[1]) + 1):
 // inBox is a bed whose ranks run in an image that a real podman builds.
 func inBox(t *testing.T, steps int) *bed {
 	t.Helper()
-	// A node has an environment of its own: the variables that choose the storage are
-	// not in it. A program called docker elsewhere on the PATH is another one.
-	wrapper := "#!/bin/sh\nexport"
-	for _, v := range podrig.Images(t) {
-		wrapper += " " + v
-	}
-	dir := t.TempDir()
-	if err := testprogram.Write(filepath.Join(dir, "podman"), []byte(wrapper+"\nexec /usr/bin/podman \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":/usr/sbin:/usr/bin:/sbin:/bin")
+	// A program called docker elsewhere on the PATH is another one.
+	t.Setenv("PATH", podrig.Wrapped(t, podrig.Images(t), "")+":/usr/sbin:/usr/bin:/sbin:/bin")
 	b := newBedAlone(t)
 	b.write("train.py", boxed)
 	b.write("one", "1")

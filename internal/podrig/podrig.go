@@ -80,6 +80,17 @@ func Images(t testing.TB) (env []string) {
 	return env
 }
 
+// Wrapped writes a podman that has the storage of [Images] wherever it is called, as on
+// a node, whose environment does not name it, and does more, lines of sh, before it
+// begins. It returns the directory that holds it.
+func Wrapped(t testing.TB, env []string, more string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	text := "#!/bin/sh\nexport " + strings.Join(env, " ") + "\n" + more + "\nexec /usr/bin/podman \"$@\"\n"
+	check(t, testprogram.Write(filepath.Join(dir, "podman"), []byte(text), 0o755))
+	return dir
+}
+
 // fillPython adds the Python of this system and what it is linked against.
 func fillPython(t testing.TB, root string) {
 	t.Helper()
