@@ -84,7 +84,7 @@ func TestHostsWithOneHomeShareWhatCanBeShared(t *testing.T) {
 	run := l.start("run", "--json")
 	l.await(run, 3*time.Minute, "the start of the run", called("run_started"))
 	for host := range 4 {
-		until(t, 20*time.Second, testbed.Name(host)+" trains", func() bool { return trainsOn(t, bed, host) })
+		until(t, time.Minute, testbed.Name(host)+" trains", func() bool { return trainsOn(t, bed, host) })
 	}
 	if lines := strings.Count(mustRead(t, filepath.Join(home, ".ssh", "authorized_keys")), "dlwb-peer"); lines != 1 {
 		t.Errorf("the nodes' key stands %d times in authorized_keys", lines)
@@ -153,7 +153,7 @@ func TestHostsOfWhichTwoHaveOneHome(t *testing.T) {
 	}
 	run = l.start("run", "--detach", "--json")
 	l.end(run, time.Minute)
-	until(t, 20*time.Second, "all train", func() bool { return trainsOn(t, bed, 1) && trainsOn(t, bed, 2) })
+	until(t, time.Minute, "all train", func() bool { return trainsOn(t, bed, 1) && trainsOn(t, bed, 2) })
 	mustDo(t, bed, "kill", testbed.Name(2))
 	began := time.Now()
 	code, text := l.do(time.Minute, "down", "partly")
