@@ -438,11 +438,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	return r.understood(line, rest, from, f, rank)
 }
 
-// placed reports whether anything has said where the run is.
-func (r *Reader) placed() bool {
-	return r.counters.hasStep || r.counters.hasEpoch || r.bars.pending || r.pass.split != "" || len(r.tables.columns) > 0
-}
-
 // understood takes what a line says.
 func (r *Reader) understood(line, rest string, from int, f found, rank int) bool {
 	if f.pass.total > 0 && len(f.values) == 0 && f.split != "" && f.split != "train" { // a validation goes on
@@ -463,6 +458,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		}
 		r.heading.counts(&f, rest[from:])
 	}
+	r.besideEpochBar(&f)
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
 	}
