@@ -76,7 +76,10 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 	f := r.scanner.scanAs(b.Body, 0, said, strings.ContainsAny(b.Body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
 		f = r.scanner.scanAs(b.Title, 0, said, true)
-		if len(f.values) > 0 {
+		if b.Begins && slices.ContainsFunc(f.values, func(v value) bool { return v.kind >= weak }) { // a line of values, and a bar at its end
+			r.message(b.Title, b.Title, rank, false, 0)
+			f, b.Title, place = found{}, "", counter{}
+		} else if len(f.values) > 0 {
 			b.Title, b.Titled = gauge.Form(b.Title), true
 		}
 	}
