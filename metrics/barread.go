@@ -266,6 +266,9 @@ func (r *Reader) flushBar() {
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
+		if p.frame.Whole && v.kind == measure && r.isDrawnAgain(v) {
+			continue
+		}
 		if p.frame.Whole || v.kind == measure {
 			r.value(v.show, v, axis, p.shape, p.rank)
 		} else {

@@ -46,6 +46,23 @@ func (r *Reader) besideEpochBar(f *found) {
 	f.counters = append(f.counters, counter{unit: unitEpoch, n: n, total: e.total})
 }
 
+// isDrawnAgain takes note of a rate that the bars of epochs show, and reports whether a line of this epoch has told it.
+func (r *Reader) isDrawnAgain(v value) bool {
+	s := r.seriesOf(v.show)
+	if s == nil {
+		return false
+	}
+	s.drawn = true
+	return r.again(v.show) && sameValue(s.last.Value, v.Value)
+}
+
+// isForBar reports whether a line tells of a rate alone that the bar of each epoch shows: what it is changed to at the
+// end of an epoch is that of the next.
+func (r *Reader) isForBar(f found, show string) bool {
+	s := r.series[show]
+	return len(f.values) == 1 && f.values[0].kind == measure && s != nil && s.drawn && r.bars.frame.Whole
+}
+
 // silentBar is a bar without values: how far the run is, at most.
 func (r *Reader) silentBar(b gauge.Bar, epoch counter) {
 	if epoch.unit == unitEpoch {

@@ -37,6 +37,7 @@ type series struct {
 	title   string    // above its first value
 	inner   bool      // its lines count steps in an epoch beside those of the run
 	beside  besideBar // of which epoch it is beside a bar that counts epochs
+	drawn   bool      // it is a rate that the bar of each epoch shows
 	colour  label.Colour
 }
 
