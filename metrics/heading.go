@@ -25,6 +25,7 @@ type heading struct {
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 	rows   bool   // or rows of several
 	bare   bool   // or names and numbers with a blank between
+	fresh  bool   // nothing came below it yet, and an empty line does not end it
 }
 
 // begins takes a line that is no more than a split, with what people put around
@@ -38,19 +39,35 @@ func (h *heading) begins(line string, branch bool) bool {
 	if !decorated || text == "" {
 		return false
 	}
-	split := ""
+	split, told := "", false
+loop:
 	for i, word := range strings.Fields(strings.ToLower(text)) {
 		switch {
 		case splits[word] != "" && split == "":
 			split = splits[word]
+		case told && split != "" && ofWhat[word] && line[len(line)-1] == ':' && !strings.ContainsAny(text, "0123456789=:"): // "Test Set Metrics of the initial model:"
+			break loop
 		case i > 3 || !headingWords[word]:
 			return false
 		}
+		told = told || word == "metrics" || word == "results" || word == "scores" || word == "performance" || word == "statistics"
 	}
 	if split != "" {
-		*h = heading{split: split}
+		*h = heading{split: split, fresh: line[0] == '*' || line[0] == '='}
 	}
 	return split != ""
+}
+
+// ofWhat are words behind which a heading says of which model or moment it is.
+var ofWhat = set(`of for from after before with`)
+
+// empty takes an empty line, which ends what is above it.
+func (h *heading) empty() {
+	if split := h.split; h.fresh {
+		*h = heading{split: split}
+		return
+	}
+	*h = heading{}
 }
 
 // loosely takes a split, or a sentence that begins with one, of what is indented below: "Train phase finished in 3s".
@@ -209,11 +226,12 @@ func splitOf(line string) (split string) {
 }
 
 // headingWords stand beside a split in a heading.
-var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step history log curve`)
+var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error reported on the data dataset report running step history log curve`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block. pairs says that it is a row of several.
 func (h *heading) of(line string) (split string, pairs bool) {
+	h.fresh = false
 	if h.loose && line[0] != ' ' && line[0] != '\t' {
 		*h = heading{}
 	}

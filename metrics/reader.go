@@ -213,7 +213,7 @@ func (r *Reader) text(b []byte) {
 		}
 		r.boxEnded()
 		r.endBlock()
-		r.heading = heading{}
+		r.heading.empty()
 		return
 	}
 	r.torn = loghead.Torn{}
