@@ -24,6 +24,7 @@ type heading struct {
 	scored bool   // the line before was a name and a number alone, and a metric
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 	rows   bool   // or rows of several
+	epoch  bool   // that line says which epoch of how many it is
 	bare   bool   // or names and numbers with a blank between
 	fresh  bool   // nothing came below it yet, and an empty line does not end it
 }
@@ -200,6 +201,7 @@ func (p *phase) learns(shape uint64) {
 // counts takes a line that only counts, and may say of which data the lines below it are:
 // "Validation Results - Epoch: 1", "[1] Validation".
 func (h *heading) counts(f *found, line string) {
+	h.epoch = slices.ContainsFunc(f.counters, func(c counter) bool { return c.unit == unitEpoch && c.total > 0 })
 	if h.record = len(f.counters) > 0; !h.record || f.pass.total > 0 {
 		return
 	}
@@ -246,10 +248,14 @@ func (h *heading) of(line string) (split string, pairs bool) {
 
 // ofRecord reports whether what a line alone, below one that only counts, says may
 // be what was measured there: no whole number, and no learning rate, which is told
-// as a setting.
-func ofRecord(f found) bool {
+// as a setting. Below a line that says which epoch of how many it is, the rate has to prove itself: it comes again, and moves.
+func (h *heading) ofRecord(f found) bool {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return true
 	}
-	return f.values[0].Real && (f.values[0].kind != measure || strings.HasSuffix(f.values[0].show, "norm"))
+	v := &f.values[0]
+	if h.epoch && v.show == "lr" && v.Real {
+		v.kind, v.sure, v.Start = unknown, false, -1 // of this line alone: another like it is a setting
+	}
+	return v.Real && (v.kind != measure || strings.HasSuffix(v.show, "norm"))
 }
