@@ -34,6 +34,7 @@ type bars struct {
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
 	stale               map[string]float64 // values of validation that were seen last
 	last                lastFrame
+	epochs              epochBar
 	closed, anew        bool   // the frame that is held ended its row; and is of another bar than the one before
 	whole               string // the title, but for numbers, of the bar that came to its end last
 }
@@ -75,7 +76,10 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 	f := r.scanner.scanAs(b.Body, 0, said, strings.ContainsAny(b.Body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
 		f = r.scanner.scanAs(b.Title, 0, said, true)
-		if len(f.values) > 0 {
+		if b.Begins && slices.ContainsFunc(f.values, func(v value) bool { return v.kind >= weak }) { // a line of values, and a bar at its end
+			r.message(b.Title, b.Title, rank, false, 0)
+			f, b.Title, place = found{}, "", counter{}
+		} else if len(f.values) > 0 {
 			b.Title, b.Titled = gauge.Form(b.Title), true
 		}
 	}
@@ -100,26 +104,6 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 	if strings.TrimSpace(b.Rest) != "" {
 		r.flushBar()
 		r.message(b.Rest, b.Rest, rank, false, 0)
-	}
-}
-
-// silentBar is a bar without values: how far the run is, at most.
-func (r *Reader) silentBar(b gauge.Bar, epoch counter) {
-	if epoch.unit == unitEpoch {
-		r.counters.epoch(epoch.n, epoch.total)
-	}
-	if b.Title == "" && !b.Whole && b.Total >= r.bars.total && !strings.Contains(b.Body, "B/s") {
-		r.bars.n, r.bars.total = b.N, b.Total
-	}
-}
-
-// outlives takes note that values came. A bar that was at its end before the
-// first of them was of something else: a download, data that are prepared.
-func (p *bars) outlives() {
-	if p.n < p.total {
-		p.lived = true
-	} else if !p.lived {
-		p.n, p.total = 0, 0
 	}
 }
 
@@ -282,6 +266,9 @@ func (r *Reader) flushBar() {
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
+		if p.frame.Whole && v.kind == measure && r.isDrawnAgain(v) {
+			continue
+		}
 		if p.frame.Whole || v.kind == measure {
 			r.value(v.show, v, axis, p.shape, p.rank)
 		} else {

@@ -266,6 +266,41 @@ func (s *scanner) ofSplits(i int) (next int) {
 	}
 }
 
+// ofOthers reads the same value of other data in a bracket at i, "test loss: 0.69 (train: 0.71)"; 0 where the
+// bracket has anything else.
+func (s *scanner) ofOthers(i int) (next int) {
+	n := len(s.found.values)
+	last := s.found.values[n-1]
+	for {
+		start, end := lexis.NextKey(s.line, i)
+		if start != i || end < 0 {
+			break
+		}
+		split := splits[strings.ToLower(s.line[start:end])]
+		sep, at := lexis.Separator(s.line, end)
+		f, ok := lexis.Number(s.line, at)
+		if split == "" || split == Split(last.show) || sep == 0 || !ok || last.Real && !f.Real {
+			break
+		}
+		more := last
+		more.figure, more.show = f, s.names.validatedAs(split+"/", last.show)
+		s.found.values = append(s.found.values, more)
+		switch end = f.Next + len(s.line[f.Next:]) - len(strings.TrimLeft(s.line[f.Next:], "% ")); {
+		case end < len(s.line) && s.line[end] == ')':
+			for _, v := range s.found.values[n:] {
+				s.mark(v.show)
+			}
+			return end + 1
+		case end < len(s.line) && (s.line[end] == ',' || s.line[end] == '/' || s.line[end] == '|' || s.line[end] == ';'):
+			i = lexis.SkipBlanks(s.line, end+1)
+			continue
+		}
+		break
+	}
+	s.found.values = s.found.values[:n]
+	return 0
+}
+
 // reversed reads values that stand before their names, when nothing else is told of a place:
 // "0.5 loss - 0.8 acc", "0.5 (train loss), 0.6 (val loss)".
 func (s *scanner) reversed() {

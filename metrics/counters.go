@@ -77,7 +77,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if joined {
 		u, plural = unitStep, false
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.ofEpoch(key)) || s.before == "for" && !plural && (u == unitEpoch || s.sticky != "" || s.ofOne(key))) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !joined && !(u == unitEpoch && (s.bounds() || s.ofEpoch(key) || s.endsEpoch(at)) || s.before == "for" && !plural && (u == unitEpoch || s.sticky != "" || s.ofOne(key))) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -136,6 +136,17 @@ func (s *scanner) bounds() bool {
 	}
 	first, _, _ := strings.Cut(strings.ToLower(s.line[i:]), " of ")
 	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || first == "start" || first == "end" || headingWords[first])
+}
+
+// endsEpoch reports whether the line begins as "END epoch:3 train loss_avg: 0.5" does, whose number is at i. One without more
+// is a setting, "End epoch: 50".
+func (s *scanner) endsEpoch(i int) bool {
+	if s.before != "end" || len(s.found.counters)+len(s.found.values) > 0 || !strings.EqualFold(s.line[lexis.SkipBlanks(s.line, s.from):][:len("end")], "end") {
+		return false
+	}
+	end := lexis.Digits(s.line, min(i, len(s.line)))
+	start, _ := lexis.NextKey(s.line, end)
+	return end > i && start > end
 }
 
 // ofEpoch reports whether a number stands before an epoch that it is of, "it 2/10 of epoch 0": what was

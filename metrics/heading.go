@@ -24,7 +24,9 @@ type heading struct {
 	scored bool   // the line before was a name and a number alone, and a metric
 	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 	rows   bool   // or rows of several
+	epoch  bool   // that line says which epoch of how many it is
 	bare   bool   // or names and numbers with a blank between
+	fresh  bool   // nothing came below it yet, and an empty line does not end it
 }
 
 // begins takes a line that is no more than a split, with what people put around
@@ -38,19 +40,35 @@ func (h *heading) begins(line string, branch bool) bool {
 	if !decorated || text == "" {
 		return false
 	}
-	split := ""
+	split, told := "", false
+loop:
 	for i, word := range strings.Fields(strings.ToLower(text)) {
 		switch {
 		case splits[word] != "" && split == "":
 			split = splits[word]
+		case told && split != "" && ofWhat[word] && line[len(line)-1] == ':' && !strings.ContainsAny(text, "0123456789=:"): // "Test Set Metrics of the initial model:"
+			break loop
 		case i > 3 || !headingWords[word]:
 			return false
 		}
+		told = told || word == "metrics" || word == "results" || word == "scores" || word == "performance" || word == "statistics"
 	}
 	if split != "" {
-		*h = heading{split: split}
+		*h = heading{split: split, fresh: line[0] == '*' || line[0] == '='}
 	}
 	return split != ""
+}
+
+// ofWhat are words behind which a heading says of which model or moment it is.
+var ofWhat = set(`of for from after before with`)
+
+// empty takes an empty line, which ends what is above it.
+func (h *heading) empty() {
+	if split := h.split; h.fresh {
+		*h = heading{split: split}
+		return
+	}
+	*h = heading{}
 }
 
 // loosely takes a split, or a sentence that begins with one, of what is indented below: "Train phase finished in 3s".
@@ -183,6 +201,7 @@ func (p *phase) learns(shape uint64) {
 // counts takes a line that only counts, and may say of which data the lines below it are:
 // "Validation Results - Epoch: 1", "[1] Validation".
 func (h *heading) counts(f *found, line string) {
+	h.epoch = slices.ContainsFunc(f.counters, func(c counter) bool { return c.unit == unitEpoch && c.total > 0 })
 	if h.record = len(f.counters) > 0; !h.record || f.pass.total > 0 {
 		return
 	}
@@ -209,11 +228,12 @@ func splitOf(line string) (split string) {
 }
 
 // headingWords stand beside a split in a heading.
-var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step history log curve`)
+var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error reported on the data dataset report running step history log curve`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block. pairs says that it is a row of several.
 func (h *heading) of(line string) (split string, pairs bool) {
+	h.fresh = false
 	if h.loose && line[0] != ' ' && line[0] != '\t' {
 		*h = heading{}
 	}
@@ -228,10 +248,14 @@ func (h *heading) of(line string) (split string, pairs bool) {
 
 // ofRecord reports whether what a line alone, below one that only counts, says may
 // be what was measured there: no whole number, and no learning rate, which is told
-// as a setting.
-func ofRecord(f found) bool {
+// as a setting. Below a line that says which epoch of how many it is, the rate has to prove itself: it comes again, and moves.
+func (h *heading) ofRecord(f found) bool {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return true
 	}
-	return f.values[0].Real && (f.values[0].kind != measure || strings.HasSuffix(f.values[0].show, "norm"))
+	v := &f.values[0]
+	if h.epoch && v.show == "lr" && v.Real {
+		v.kind, v.sure, v.Start = unknown, false, -1 // of this line alone: another like it is a setting
+	}
+	return v.Real && (v.kind != measure || strings.HasSuffix(v.show, "norm"))
 }

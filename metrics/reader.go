@@ -213,7 +213,7 @@ func (r *Reader) text(b []byte) {
 		}
 		r.boxEnded()
 		r.endBlock()
-		r.heading = heading{}
+		r.heading.empty()
 		return
 	}
 	r.torn = loghead.Torn{}
@@ -375,7 +375,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	alone := remark.IsAlone(rest[from:])
 	below, row := r.heading.record && alone, r.heading.record && !alone && remark.IsPairs(rest[from:])
 	under := (row || r.heading.record && !alone && !r.heading.rows && (!r.heading.bare || lexis.IsDigit(rest[len(rest)-1]))) && !r.redrawn.here // the line before only counts: this one is of that place
-	r.heading.record, r.heading.rows, r.heading.bare = below || row, row, false
+	r.heading.record, r.heading.rows, r.heading.bare, r.heading.epoch = below || row, row, false, r.heading.epoch && below
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn
@@ -404,7 +404,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.scanner.under = under
 		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
-		if !neighbour && below && !ofRecord(f) {
+		if !neighbour && below && !r.heading.ofRecord(f) {
 			f.values = nil
 		}
 		if under && len(f.counters) == 0 && len(f.values) == 1 && f.values[0].blank && f.values[0].Next == len(rest) { // a name and a number with a blank between
@@ -438,11 +438,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	return r.understood(line, rest, from, f, rank)
 }
 
-// placed reports whether anything has said where the run is.
-func (r *Reader) placed() bool {
-	return r.counters.hasStep || r.counters.hasEpoch || r.bars.pending || r.pass.split != "" || len(r.tables.columns) > 0
-}
-
 // understood takes what a line says.
 func (r *Reader) understood(line, rest string, from int, f found, rank int) bool {
 	if f.pass.total > 0 && len(f.values) == 0 && f.split != "" && f.split != "train" { // a validation goes on
@@ -463,6 +458,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		}
 		r.heading.counts(&f, rest[from:])
 	}
+	r.besideEpochBar(&f)
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
 	}

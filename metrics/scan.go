@@ -407,11 +407,14 @@ func (s *scanner) value(start, end int, v value) bool {
 // behind reads the average behind the last value: "0.3 (0.5)".
 func (s *scanner) behind(next int) int {
 	at := lexis.SkipBlanks(s.line, next)
+	if strings.HasPrefix(s.line[at:], "% (") {
+		return max(s.ofOthers(at+len("% (")), next)
+	}
 	if at >= len(s.line) || s.line[at] != '(' {
 		return next
 	}
 	at = lexis.SkipBlanks(s.line, at+1)
-	if end := s.ofSplits(at); end > 0 {
+	if end := cmp.Or(s.ofSplits(at), s.ofOthers(at)); end > 0 {
 		return end
 	}
 	if start, end := lexis.NextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"

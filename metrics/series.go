@@ -33,9 +33,11 @@ type series struct {
 	last    Point
 	recent  []float64 // values that were shown last, of series that only epochs place
 	bar     barred
-	plain   bool   // not all of its values were called averages
-	title   string // above its first value
-	inner   bool   // its lines count steps in an epoch beside those of the run
+	plain   bool      // not all of its values were called averages
+	title   string    // above its first value
+	inner   bool      // its lines count steps in an epoch beside those of the run
+	beside  besideBar // of which epoch it is beside a bar that counts epochs
+	drawn   bool      // it is a rate that the bar of each epoch shows
 	colour  label.Colour
 }
 

@@ -42,6 +42,7 @@ type tables struct {
 // message is what a logger printed of a table, each line of which has a head: that of the header
 // shows it. Without one, what looks like a head is the first cell of a row.
 func (t *tables) message(line string) string {
+	line = strings.TrimSuffix(line, ` \`) // a data frame that goes on below: it is no name, and the index of the rows has none
 	from := loghead.Title(line)
 	if t.guess == nil && len(t.columns) == 0 {
 		t.headed = from > 0

@@ -47,6 +47,8 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		case fromTable:
 		case (v.rate || lexis.IsRate(show[strings.IndexByte(show, '/')+1:]) || lexis.IsRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
+		case axis == AxisEpoch && r.isForBar(f, show):
+			continue
 		case axis == AxisNone && r.cameTo(show, v.Value): // the total of the last epoch, once more
 			continue
 		case axis == AxisEpoch && (r.isInner(show) || r.wasOnTheWay(show, v.Value)):

@@ -17,6 +17,7 @@ type Bar struct {
 	Rest     string // what stands on the line behind it
 	Whole    bool   // it shows averages over its length: only the last frame counts
 	Share    bool   // it counts in percent alone, as one of a download does
+	Begins   bool   // it is drawn for the first time, and what stands before it is no title of its own
 	Titled   bool   // its title tells of values, and is Title without their numbers
 }
 
@@ -60,6 +61,7 @@ func tqdmBar(text string, percent int) (b Bar, ok bool) {
 		after = text[percent+2+close+1:]
 	}
 	if b.counted(after) {
+		b.Begins = b.N == 0 && b.Title != "" && strings.HasPrefix(b.Body, "00:00<?") && text[len(strings.TrimRight(text[:start], " \t"))-1] != ':'
 		return b, true
 	}
 	// "Epoch [1/3]: [1/40]  2%|█  |, loss=1.71 [00:00<?]" counts before its picture.

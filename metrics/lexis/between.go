@@ -90,10 +90,10 @@ func Separator(line string, i int) (sep byte, at int) {
 	}
 	if i > blanks {
 		if strings.HasPrefix(line[i:], "is ") || strings.HasPrefix(line[i:], "of ") { // "test mse is 0.0075"
-			return ' ', i + 3
+			return ' ', SkipBlanks(line, i+3)
 		}
 		if strings.HasPrefix(line[i:], "is: ") { // "Train accuracy is: 0.9"
-			return ':', i + 4
+			return ':', SkipBlanks(line, i+4)
 		}
 		return ' ', i
 	}
