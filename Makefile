@@ -68,7 +68,7 @@ test-environments: ## environments by uv and podman (and by conda, where DLWB_TE
 	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
 	DLWB_RIGS=1 DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -count=1 -v ./remote/environment
 
-test-moto: ## the life of a cluster on moto and ministack, stand-ins for AWS that others made (from PyPI, kept in the user's cache directory)
+test-moto: ## the life of a cluster on moto, ministack and LocalEmu, stand-ins for AWS that others made (from PyPI, kept in the user's cache directory)
 	sh internal/tools/moto.sh
 
 test-cloudinit: ## what the real cloud-init makes of user-data (Debian or Ubuntu; unpacked into the user's cache directory, not installed)

@@ -1,4 +1,4 @@
-// Package motostory tells the life of a cluster by the real dlwb against moto and
-// ministack, stand-ins for AWS that others made (make test-moto). Its machines exist by name
-// only: what is told is what dlwb makes, says, finds again and removes.
+// Package motostory tells the life of a cluster by the real dlwb against moto, ministack
+// and LocalEmu, stand-ins for AWS that others made (make test-moto). Their machines exist
+// by name only: what is told is what dlwb makes, says, finds again and removes.
 package motostory
