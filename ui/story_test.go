@@ -291,7 +291,7 @@ func TestPaletteFindsAndRefusesWithAReason(t *testing.T) {
 	says(t, s, "3 files, 4.2 MB in results/")
 	s.Press("esc", ":").Type("filter")
 	says(t, s, "filter the list")
-	s.Press("esc", ":").Type("one page down") // by either of its keys
+	s.Press("esc", ":").Type("one page down")                    // by either of its keys
 	if n := strings.Count(s.Screen(), "one page down"); n != 3 { // what was typed, its row, its sentence
 		t.Errorf("it is there %d times:\n%s", n, s.Screen())
 	}
