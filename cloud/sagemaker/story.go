@@ -90,7 +90,7 @@ func endedBy(j *sagemaker.DescribeTrainingJobOutput, why string, told bool) stri
 	case j.TrainingJobStatus != types.TrainingJobStatusFailed:
 		return ""
 	case strings.HasPrefix(reason, "InternalServerError") || strings.HasPrefix(reason, "CapacityError"):
-		return job.Lost + sentence("SageMaker ended the job, by no fault of its own", reason)
+		return job.Lost + sentence("SageMaker ended the job for a reason of its own", reason)
 	case codeSaid(reason) == 137 && !told:
 		return job.NoMemory + "a container was killed, as for lack of memory: " + reason
 	case !told:

@@ -24,7 +24,7 @@ const Gone = "gone"
 const Prefix = "container"
 
 // Proof says why no container of a cluster is left on a machine where it had some.
-const Proof = "the container engine shows none with the label of this cluster"
+const Proof = "no container has the label of this cluster"
 
 // limit bounds the removal of one image's containers: an engine that is busy takes its time.
 const limit = 2 * time.Minute
