@@ -72,9 +72,9 @@ func lastLineOf(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// longest is more than the bounds of any command together, short or not, on a machine
-// that is busy with other tests: what goes on after it has none.
-const longest = 2 * time.Minute
+// longest is more than the short bounds of any command together, on a machine
+// that is busy with other tests.
+const longest = 20 * time.Second
 
 // atOnce is less than any bound of a connection that is not short, and as much as a
 // machine takes at most that is busy with other tests.
@@ -85,7 +85,7 @@ func (b *bed) must(args ...string) {
 	b.t.Helper()
 	patient := *b
 	patient.env = slices.DeleteFunc(slices.Clone(b.env), func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
-	if e := patient.timed(longest, args...); e.code != 0 {
+	if e := patient.timed(time.Minute, args...); e.code != 0 {
 		b.t.Fatalf("dlwb %s: exit %d\n%s", strings.Join(args, " "), e.code, e.said)
 	}
 }

@@ -246,16 +246,21 @@ func (h *heading) of(line string) (split string, pairs bool) {
 	return h.split, pairs
 }
 
-// ofRecord reports whether what a line alone, below one that only counts, says may
-// be what was measured there: no whole number, and no learning rate, which is told
-// as a setting. Below a line that says which epoch of how many it is, the rate has to prove itself: it comes again, and moves.
-func (h *heading) ofRecord(f found) bool {
+// recorded is what a line alone, below one that only counts, says of what was measured there:
+// no whole number, and no learning rate, which is told as a setting. Below a line that says
+// which epoch of how many it is, the rate has to prove itself: it comes again, and moves.
+func (h *heading) recorded(f found) []value {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
-		return true
+		return f.values
 	}
 	v := &f.values[0]
-	if h.epoch && v.show == "lr" && v.Real {
+	switch {
+	case !v.Real:
+		return nil
+	case h.epoch && v.show == "lr":
 		v.kind, v.sure, v.Start = unknown, false, -1 // of this line alone: another like it is a setting
+	case v.kind == measure && !strings.HasSuffix(v.show, "norm"):
+		return nil
 	}
-	return v.Real && (v.kind != measure || strings.HasSuffix(v.show, "norm"))
+	return f.values
 }

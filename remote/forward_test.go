@@ -18,7 +18,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/testport"
-	"github.com/dlwb/dlwb/sshconn"
 )
 
 // forwardTest opens a tunnel, which is closed with the test.
@@ -88,11 +87,6 @@ func TestForwardNeedsNothingOfItsServerButACommand(t *testing.T) {
 }
 
 func TestForwardCarries200ConnectionsAtOnce(t *testing.T) {
-	standard := sshconn.Standard // of the whole program, while no other test runs
-	defer func() { sshconn.Standard = standard }()
-	// It is about how many they are. A machine that is busy with other tests may need
-	// longer than a link may be silent.
-	sshconn.Standard.Open, sshconn.Standard.Reply, sshconn.Standard.Answer = time.Minute, time.Minute, time.Minute
 	const most = 200
 	var here atomic.Int32
 	all := make(chan struct{}) // all are there before any is answered

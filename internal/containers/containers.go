@@ -48,8 +48,8 @@ func (e *LeftError) Error() string {
 }
 
 // Remove removes the containers of the cluster whose directory this is, with the
-// environment that is given; nil: this process's. It reports whether the cluster has an
-// image here; left is nil where no container is left.
+// environment that is given; nil: this process's. It reports whether an engine was asked,
+// as it is where the cluster has an image; left is nil where no container is left.
 func Remove(ctx context.Context, dir string, env []string) (has bool, left *LeftError) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +61,8 @@ func Remove(ctx context.Context, dir string, env []string) (has bool, left *Left
 		if _, err := os.Stat(program); !strings.HasPrefix(e.Name(), Prefix) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		has = true
-		stay, why := remove(ctx, program, env)
+		asked, stay, why := remove(ctx, program, env)
+		has = has || asked
 		if all.Containers = append(all.Containers, stay...); why != "" {
 			all.Why = why
 		}
@@ -73,8 +73,13 @@ func Remove(ctx context.Context, dir string, env []string) (has bool, left *Left
 	return has, left
 }
 
-// remove removes the containers of one image; why says that it is not known which stay.
-func remove(ctx context.Context, program string, env []string) (stay []string, why string) {
+// noEngine is how the program ends where the engine is not there any more, as a shell that
+// finds no such command does.
+const noEngine = 127
+
+// remove removes the containers of one image, if its engine is there to be asked; why says
+// that it is not known which stay.
+func remove(ctx context.Context, program string, env []string) (asked bool, stay []string, why string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, program)
@@ -88,12 +93,14 @@ func remove(ctx context.Context, program string, env []string) (stay []string, w
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), ""
+		return true, strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), ""
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, "there was no answer for " + units.Duration(limit)
+		return true, nil, "there was no answer for " + units.Duration(limit)
+	case errors.As(err, &exit) && exit.ExitCode() == noEngine && len(exit.Stderr) == 0:
+		return false, nil, ""
 	case errors.As(err, &exit) && len(exit.Stderr) > 0:
 		said := strings.TrimSpace(string(exit.Stderr))
-		return nil, said[strings.LastIndexByte(said, '\n')+1:]
+		return true, nil, said[strings.LastIndexByte(said, '\n')+1:]
 	}
-	return nil, err.Error()
+	return true, nil, err.Error()
 }

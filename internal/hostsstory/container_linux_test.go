@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/internal/containers"
 	"github.com/dlwb/dlwb/internal/podrig"
 	"github.com/dlwb/dlwb/internal/sshdtest"
@@ -38,17 +36,7 @@ func TestContainersOfHostsGoWithTheCluster(t *testing.T) {
 	write(t, filepath.Join(code, "one"), "1")
 	write(t, filepath.Join(code, "Dockerfile"), "FROM "+podrig.PythonImage+"\nCOPY one /etc/dlwb-one\n")
 	write(t, filepath.Join(code, "dlwb.yaml"), "name: demo\nprovider: hosts\nmachines: {hosts: [gpu1, gpu2]}\nenvironment: {docker: Dockerfile}\nrun: {engine: plain, command: train.py}\n")
-	w, err := workbench.Open(workbench.Options{
-		Dir: filepath.Join(dir, "state"), Providers: []cloud.Provider{hosts.New(hosts.Options{Dir: filepath.Join(dir, "state", "hosts")})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	w := openDesk(t, dir)
 	other, err := exec.Command("podman", "create", "--label", "dlwb=/elsewhere/dlwb/demo/container", podrig.PythonImage, "true").Output()
 	if err != nil {
 		t.Fatal(err)

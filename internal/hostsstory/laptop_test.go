@@ -21,10 +21,6 @@ import (
 	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
-// busy is how many times longer than on a quiet machine what has a bound may take, where
-// other stories take the processors.
-const busy = 2
-
 // program is the real dlwb, built once for all stories.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "dlwb-story-")
@@ -180,6 +176,20 @@ func (l *laptop) do(limit time.Duration, args ...string) (int, string) {
 	s := l.start(args...)
 	code := l.end(s, limit)
 	return code, s.text()
+}
+
+// down takes a cluster down. How long that took is what the teardown itself tells: until
+// it begins, a machine that is busy with other stories takes its time.
+func (l *laptop) down(name string) (code int, text string, took time.Duration) {
+	l.t.Helper()
+	s := l.start("down", name, "--json")
+	code = l.end(s, time.Minute)
+	e := l.await(s, time.Second, "the end of the teardown", func(e map[string]any) bool { return e["event"] == "step_ended" && e["step"] == "down" })
+	seconds, ok := e["duration_s"].(float64)
+	if !ok {
+		l.t.Errorf("it does not tell how long it took: %v", e)
+	}
+	return code, s.text(), time.Duration(seconds * float64(time.Second))
 }
 
 // await waits for an event that fits.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/internal/planned"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/trusttest"
@@ -76,13 +74,7 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 	}
 	sshFiles(t, dir, servers)
 	t.Setenv("DLWB_SSH_CONFIG", filepath.Join(dir, "config"))
-	w, err := workbench.Open(workbench.Options{
-		Dir: filepath.Join(dir, "state"), Providers: []cloud.Provider{hosts.New(hosts.Options{Dir: filepath.Join(dir, "state", "hosts")})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := openDesk(t, dir)
 	for i, c := range []struct {
 		hosts, engine, python, more string
 		when, want                  string

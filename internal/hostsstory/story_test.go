@@ -5,6 +5,7 @@
 package hostsstory
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -56,13 +57,25 @@ func write(t *testing.T, path, text string) {
 // executable writes what is executed.
 func executable(t *testing.T, path, text string) {
 	t.Helper()
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
-	if err == nil {
-		err = testprogram.Write(path, []byte(text), 0o700)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), testprogram.Write(path, []byte(text), 0o700)); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// openDesk opens a workbench that knows hosts alone and has its state below dir.
+func openDesk(t *testing.T, dir string) *workbench.Workbench {
+	t.Helper()
+	state := filepath.Join(dir, "state")
+	w, err := workbench.Open(workbench.Options{Dir: state, Providers: []cloud.Provider{hosts.New(hosts.Options{Dir: filepath.Join(state, "hosts")})}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
 }
 
 // sshFiles writes the ssh files of a laptop that knows three hosts.
@@ -161,17 +174,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 	t.Setenv("DLWB_SSH_CONFIG", filepath.Join(dir, "config"))
 	write(t, filepath.Join(dir, "code", "train.py"), train)
 	write(t, filepath.Join(dir, "code", "dlwb.yaml"), fmt.Sprintf(profile, data))
-	w, err := workbench.Open(workbench.Options{
-		Dir: filepath.Join(dir, "state"), Providers: []cloud.Provider{hosts.New(hosts.Options{Dir: filepath.Join(dir, "state", "hosts")})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	w := openDesk(t, dir)
 	before := files(t, a.Home) + files(t, b.Home) + files(t, data)
 	trusttest.Trust(w.Dir(), filepath.Join(dir, "code"))
 	plan, err := w.Plans().Plan(t.Context(), filepath.Join(dir, "code", "dlwb.yaml"))

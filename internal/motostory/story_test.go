@@ -18,29 +18,36 @@ func TestMotoHasTheLifeOfAClusterByTheRealDlwb(t *testing.T) {
 			b.write("train.py", "print(1)\n")
 			b.write("dlwb.yaml", fmt.Sprintf("name: story\nprovider: ec2\nmachines: {region: us-east-1, instance: g5.xlarge, count: 2, image: %s%s}\n"+
 				"run: {command: train.py}\nlimits: {lifetime: 1h, idle: 30m}\n", b.image(), market))
-
-			plan := b.run("plan")
-			plan.says(t, "account 123456789012", "AWS_ENDPOINT_URL", "2 × g5.xlarge in us-east-1", "quota: not checked", "at most")
-			if plan.code != 0 || b.running()+b.left() != 0 {
-				t.Fatalf("a plan: exit code %d, %d machines, %d other things\n%s", plan.code, b.running(), b.left(), plan.text)
-			}
-			b.killedOnce("two machines", func() bool { return b.running() == 2 }, "up", "--plain")
-			b.killedOnce("two machines again", func() bool { return b.running() == 2 }, "up", "--plain")
-			if n := b.running(); n != 2 {
-				t.Fatalf("%d machines of two", n)
-			}
-			if all := b.clusters(); len(all) != 1 || all[0]["name"] != "story" {
-				t.Errorf("ls: %v", all)
-			}
-			down := b.run("down", "--plain")
-			down.says(t, "nothing is left", "seen terminated", "receipt: everything is gone")
-			if down.code != 0 || b.running()+b.left() != 0 {
-				t.Errorf("down: exit code %d, %d machines, %d other things\n%s", down.code, b.running(), b.left(), down.text)
-			}
-			if all := b.clusters(); len(all) != 0 {
-				t.Errorf("ls after down: %v", all)
-			}
+			b.hasALife("account 123456789012")
 		})
+	}
+}
+
+// hasALife tells the life of the cluster of two that the profile asks for. A plan makes
+// nothing, takes what is not served for unknown, and says what is particular here.
+func (b *bench) hasALife(particular ...string) {
+	b.t.Helper()
+	plan := b.run("plan")
+	plan.says(b.t, particular...)
+	plan.says(b.t, "AWS_ENDPOINT_URL", "2 × g5.xlarge in us-east-1", "quota: not checked", "at most")
+	if plan.code != 0 || b.running()+b.left() != 0 {
+		b.t.Fatalf("a plan: exit code %d, %d machines, %d other things\n%s", plan.code, b.running(), b.left(), plan.text)
+	}
+	b.killedOnce("two machines", func() bool { return b.running() == 2 }, "up", "--plain")
+	b.killedOnce("two machines again", func() bool { return b.running() == 2 }, "up", "--plain")
+	if n := b.running(); n != 2 {
+		b.t.Fatalf("%d machines of two", n)
+	}
+	if all := b.clusters(); len(all) != 1 || all[0]["name"] != "story" {
+		b.t.Errorf("ls: %v", all)
+	}
+	down := b.run("down", "--plain")
+	down.says(b.t, "nothing is left", "seen terminated", "receipt: everything is gone")
+	if down.code != 0 || b.running()+b.left() != 0 {
+		b.t.Errorf("down: exit code %d, %d machines, %d other things\n%s", down.code, b.running(), b.left(), down.text)
+	}
+	if all := b.clusters(); len(all) != 0 {
+		b.t.Errorf("ls after down: %v", all)
 	}
 }
 

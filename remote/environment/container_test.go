@@ -210,7 +210,7 @@ esac
 			write(t, filepath.Join(at, "c-aa"), "")
 			write(t, filepath.Join(dir, "baseline"), "LANG\tC\nPATH\t"+at+":/bin\n")
 			has, left := containers.Remove(t.Context(), filepath.Join(home, "dlwb", "c"), []string{"HOME=" + home, "PATH=/usr/bin:/bin"})
-			if !has || (left == nil) != (c.want == "") || left != nil && (!strings.Contains(left.Error(), c.want) || (len(left.Containers) > 0) != c.stay) {
+			if has == c.without || (left == nil) != (c.want == "") || left != nil && (!strings.Contains(left.Error(), c.want) || (len(left.Containers) > 0) != c.stay) {
 				t.Errorf("%t, %+v; want %q", has, left, c.want)
 			}
 			if _, is := os.Stat(filepath.Join(at, "c-aa")); !c.without && (is == nil) != (c.want != "") {

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -175,12 +176,6 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 1, node: 1, code: 143, at: 100}},
 			verdict: event.ExitedBad, code: 1, rank: -1, cause: "exit code: 7",
 		}, {
-			name: "a job that could not begin", nodes: []nodeEnd{{ended: true, code: 1, stopping: []string{job.Lost + "Slurm could not begin job 7"}}, done()},
-			verdict: event.Lost, code: 1, rank: -1, cause: "Slurm could not begin job 7",
-		}, {
-			name: "a machine that its provider takes back", nodes: []nodeEnd{{ended: true, code: 1, stopping: []string{job.Taken + "EC2 takes it back"}}, done()},
-			verdict: event.Lost, code: 1, rank: -1, cause: "node0 was about to be taken away by its provider: EC2 takes it back",
-		}, {
 			name: "rebooted after the end", nodes: []nodeEnd{done(), {ended: true, rebooted: true}},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
 			verdict: event.Succeeded, rank: -1, cause: "every rank",
@@ -211,6 +206,27 @@ func TestTheVerdictDoesNotDependOnTheOrderOfNews(t *testing.T) {
 		}
 		if got := judge(nodes, shuffled); got.Rank != 1 {
 			t.Errorf("order %v: rank %d", order, got.Rank)
+		}
+	}
+}
+
+// What a service says of the end of its job is the cause as it is; a machine says of
+// itself why it ends, and the cause names it.
+func TestTheWordsOfAServiceAreTheCause(t *testing.T) {
+	for reason, want := range map[string]event.RunEnded{
+		job.Lost:      {ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: -1, Cause: "job 7 said so"},
+		job.TimeLimit: {ExitCode: 124, Verdict: event.TimedOut, Rank: -1, Node: -1, Cause: "job 7 said so"},
+		job.NoMemory:  {ExitCode: 137, Verdict: event.OutOfMemory, Rank: -1, Node: -1, Cause: "job 7 said so"},
+		job.Cancelled: {ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: -1, Cause: "job 7 said so"},
+		job.Taken:     {ExitCode: 1, Verdict: event.Lost, Rank: -1, Cause: "node0 was about to be taken away by its provider: job 7 said so"},
+		job.LeaseOver: {ExitCode: 130, Verdict: event.Stopped, Rank: -1, Cause: "the lease of node0 is over: job 7 said so"},
+	} {
+		nodes := []nodeEnd{{ended: true, code: 1, stopping: []string{reason + "job 7 said so"}}, {ended: true}}
+		if got := judge(nodes, []rankEnd{{rank: 0, code: 1}}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s%+v, want %+v", reason, got, want)
+		}
+		if leaves := want.Verdict == event.Lost || reason == job.LeaseOver; nodes[0].leaves() != leaves {
+			t.Errorf("%s leaves: %t", reason, !leaves)
 		}
 	}
 }

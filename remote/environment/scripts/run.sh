@@ -4,12 +4,12 @@
 : "${engine?}" "${image?}" "${gpus?}" "${dir?}" "${python?}" "${mounts?}"
 
 # gone prints the containers that stay. One whose client was killed before it began is
-# nobody's: --rm is for those that end. Who has no engine any more has no containers; it
-# may lie where the PATH led when the image was set up.
+# nobody's: --rm is for those that end. Who has no engine any more has no containers, and
+# nobody to ask (127); it may lie where the PATH led when the image was set up.
 all() { "$engine" ps --all --no-trunc --format '{{.ID}} {{.Status}}' --filter "label=dlwb=$dir"; }
 case $0 in */gone)
 	PATH=$PATH:$(awk -F '\t' '$1 == "PATH" { print $2 }' "$dir/baseline")
-	command -v "$engine" >/dev/null || exit 0
+	command -v "$engine" >/dev/null || exit 127
 	for dlwb_try in 1 2 3 4 5; do
 		left=$(all) || exit 1
 		[ -n "$left" ] || exit 0
