@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws e2e-hosts test test-again test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-environments bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
+.PHONY: help agent build install demo e2e-aws e2e-hosts test test-again test-stories test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-environments bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,13 +47,17 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 e2e-hosts: build ## the life of a cluster on machines of yours: make e2e-hosts HOSTS="gpu1 gpu2"; says what held
 	sh internal/tools/e2e_hosts.sh
 
-test: agent ## install what the tests need and run them (RACE=1: with the race detector)
+test: agent ## install what the tests need and run them (RACE=1: with the race detector, and what this leaves out to be light)
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
 
 test-again: agent ## make test with each test TIMES times (3) and four times as many at once: it finds what fails once in fifty runs
 	sh internal/tools/need.sh
 	TIMES=$${TIMES:-3} RACE=$${RACE-1} sh internal/tools/test.sh
+
+test-stories: agent ## the long stories that make test leaves out to be light
+	sh internal/tools/need.sh
+	sh internal/tools/long.sh stories
 
 test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000 ends of ranks
 	sh internal/tools/need.sh

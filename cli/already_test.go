@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // A run that has ended does not go on, whatever is interrupted behind it: what is said
 // is that its results did not all come, and which are kept.
 func TestAnInterruptedFetchSaysWhatIsKept(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t).withOneNode()
 	b.profile(`
 import os

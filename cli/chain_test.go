@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // chained writes three profiles, each behind the one before.
@@ -35,6 +37,7 @@ func states(r result) (all []string) {
 }
 
 func TestAChainRunsWhatChangedAndSkipsWhatDidNot(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	b.chained()
 	expect := func(want string, args ...string) result {

@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // The doctor of a cluster, with whatever Python this machine has: the network is
 // measured by the framework or without it.
 func TestTheDoctorLooksAtEveryNodeAndTheNetworkBetweenThem(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	b.profile("print(1)", "")
 	if r := b.run("up"); r.code != 0 {
@@ -32,6 +35,7 @@ func TestTheDoctorLooksAtEveryNodeAndTheNetworkBetweenThem(t *testing.T) {
 
 // With a Python without packages the nodes send to each other by TCP.
 func TestTheDoctorMeasuresTheNetworkWithoutAFramework(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	bare := filepath.Join(b.home, "bare")
 	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", bare).CombinedOutput(); err != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // crashSteps is how many steps the trainings of the crash matrix have.
@@ -63,6 +65,7 @@ var afterwards = []string{"run", "attach", "down", "ls", "stop"}
 // on with a command drawn by chance. DLWB_CRASH_SEED draws the same ones again,
 // DLWB_CRASH_CELLS draws more of them.
 func TestDlwbMayBeKilledAtAnyMoment(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	if raced {
 		t.Skip("what is killed is dlwb as people have it: make test kills it by itself, without -race")
@@ -313,6 +316,7 @@ func (b *bed) both(first, second []string) (a, z result) {
 }
 
 func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	t.Run("run twice", func(t *testing.T) {
 		b := newBed(t).withOneNode()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
@@ -135,6 +136,7 @@ func TestTooSmallADiskIsRefusedBeforeAnything(t *testing.T) {
 }
 
 func TestFullDiskOfTheNodesStopsSyncAndLaunch(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	disk := b.smallDisk(roomy, "local")
 	python := b.heldPython()
@@ -242,6 +244,7 @@ func TestLogThatFindsNoRoomHereIsCompletedByAttach(t *testing.T) {
 }
 
 func TestFullDiskHereIsSaidOnceAndTheClusterCanGo(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t).withOneNode()
 	disk := b.smallDisk(roomy)
 	b.profile(talker, "")

@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // Before training, a failure is one clear message. Nodes that came up stay, which
 // is said with the way on and the way out, or go where that was asked for; what
 // did not come up leaves nothing.
 func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // saverScript needs a while to save when it is told to end. It says when it has begun,
@@ -27,6 +29,7 @@ while True:
 // wherever, and whatever its profile says meanwhile. 12 s are longer than the grace of
 // a profile that names none, 7 s are shorter.
 func TestTheGraceOfAProfileIsWhatARunHasToSave(t *testing.T) {
+	sample.Leave(t)
 	for _, end := range []struct {
 		name string
 		args []string // of the dlwb that ends it; nil: Ctrl-C ends it

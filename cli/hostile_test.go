@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/internal/hostile"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/workbench"
@@ -263,6 +264,7 @@ var hostileCases = []struct {
 }
 
 func TestEveryCommandWritesTextOfAHostileProjectAndNode(t *testing.T) {
+	sample.Leave(t)
 	b := newHostileBed(t)
 	b.everyCommandHasACase()
 	wrote := 0

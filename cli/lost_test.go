@@ -18,6 +18,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // nodePID is the process that a node is.
@@ -207,6 +209,7 @@ print("\nstep 2/2 loss: 2.0")
 
 // A teardown during a run brings home what the run has made, then the nodes go.
 func TestDownDuringARunBringsItsResultsHomeFirst(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	script := `import os
 os.makedirs("outputs", exist_ok=True)
@@ -272,6 +275,7 @@ func TestDownSaysWhichResultsDidNotComeHome(t *testing.T) {
 }
 
 func TestAFloodOfOutputIsStoredWholeInLittleMemory(t *testing.T) {
+	sample.Leave(t)
 	if raced {
 		t.Skip("the memory is that of dlwb as people have it: make test tells it by itself, without -race")
 	}

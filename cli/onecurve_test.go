@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/ui/session"
@@ -253,6 +254,7 @@ func exported(t *testing.T, run string) map[string]three {
 // A log of more points than are kept has the extremes and the end that it has, also
 // where the run was resumed.
 func TestALogLongerThanWhatIsKeptTellsItsExtremes(t *testing.T) {
+	sample.Leave(t)
 	if testing.Short() {
 		t.Skip("NOT RUN: it reads 2.4 million lines; run without -short")
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 func (b *bed) runDirs() []string {
@@ -25,6 +27,7 @@ func (b *bed) runDirs() []string {
 }
 
 func TestRunsAreRemovedWithASizeAfterAQuestionAndTheStoreIsCompacted(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 20, 0.001)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x' * 100_000)\n", "results: {paths: [outputs/]}\n")
 	var runs []string

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/metrics"
 )
 
@@ -82,6 +83,7 @@ func (b *bed) answer(into any, args ...string) {
 }
 
 func TestARunIsKeptComparedExportedAndDoneAgain(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("NOT RUN: there is no git here")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // screenText is what a terminal has shown so far.
@@ -98,6 +100,7 @@ func (x *terminal) exit() int {
 }
 
 func TestSSHHasATerminalAndStreamsAndExecAsksAllNodes(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t)
 	b.up("")
 	b.shellHasARealTerminal()

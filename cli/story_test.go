@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // What it says goes into a file of the project, as `dlwb run --json >events.jsonl`
@@ -218,6 +220,7 @@ func (b *bed) ranks() []string {
 }
 
 func TestSecondDlwbSeesAndDoesNotFight(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--json")

@@ -176,6 +176,7 @@ func TestASweepWhoseTrialsAllFailIsGivenUp(t *testing.T) {
 
 // Four trials are at it, and eight wait: with the sweep there, and after it was killed.
 func TestDownEndsEveryTrialOfASweepAndBringsHomeWhatEachWrote(t *testing.T) {
+	sample.Leave(t)
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
 			b := newBed(t)

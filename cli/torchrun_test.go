@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // torchIsThere looks once: importing PyTorch takes a second.
@@ -143,6 +145,7 @@ for step in range(1, 100000):
 `
 
 func TestBadEndsUnderTorchrunAreToldWithRankAndLastLines(t *testing.T) {
+	sample.Leave(t)
 	needTorch(t)
 	// Those that end at once come one after the other on the same nodes; those of which
 	// the stall is waited for go beside them.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/wedge"
 )
 
@@ -91,6 +92,7 @@ func (b *bed) must(args ...string) {
 }
 
 func TestRunEndsWithinItsBoundAtEveryStageAtWhichAServerHangs(t *testing.T) {
+	sample.Leave(t)
 	for stage, name := range wedge.Stages {
 		switch stage {
 		case wedge.SubsystemReply, wedge.Direct:
@@ -109,6 +111,7 @@ func TestRunEndsWithinItsBoundAtEveryStageAtWhichAServerHangs(t *testing.T) {
 }
 
 func TestExecEndsWithinItsBoundAtEveryStageAtWhichAServerHangs(t *testing.T) {
+	sample.Leave(t)
 	b, s := wedgedBed(t)
 	b.must("up", "--plain")
 	for stage, name := range wedge.Stages {
@@ -127,6 +130,7 @@ func TestExecEndsWithinItsBoundAtEveryStageAtWhichAServerHangs(t *testing.T) {
 }
 
 func TestEveryCommandEndsWithinItsBoundWhenNoSessionIsOpened(t *testing.T) {
+	sample.Leave(t)
 	b, s := wedgedBed(t)
 	b.must("up", "--plain")
 	s.Wedge(wedge.OpenChannel)
@@ -189,6 +193,7 @@ func works(pid int) bool {
 }
 
 func TestCtrlCEndsEveryCommandOnANodeThatHangs(t *testing.T) {
+	sample.Leave(t)
 	b, s := wedgedBed(t)
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
 	b.must("run", "--detach", "--plain")
@@ -254,6 +259,7 @@ func TestTheSecondCtrlCEndsATeardownAtOnce(t *testing.T) {
 }
 
 func TestAStepThatWaitsForANodeSaysSo(t *testing.T) {
+	sample.Leave(t)
 	b, s := wedgedBed(t)
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
 	b.must("up", "--plain")

@@ -25,8 +25,11 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	cases := someCases
-	if sample.IsWhole() {
+	switch {
+	case sample.IsWhole():
 		cases = allCases
+	case sample.IsLight():
+		cases = fewCases
 	}
 	if err := errors.Join(flag.Set("test.parallel", "12"), flag.Set("rapid.checks", strconv.Itoa(cases))); err != nil {
 		panic(err)

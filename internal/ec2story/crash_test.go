@@ -154,6 +154,9 @@ func TestCrashMatrix(t *testing.T) {
 			cells = append(cells, cellsAt(s, n, at, each)...)
 		}
 	}
+	if n := sample.Part(t, len(cells)/4, len(cells), "crashes"); n < len(cells) {
+		cells = spread(cells, n)
+	}
 	var leaked, hit atomic.Int64
 	few := semaphore.NewWeighted(8)
 	var all sync.WaitGroup
@@ -187,6 +190,15 @@ func TestCrashMatrix(t *testing.T) {
 	if int(hit.Load())*10 < len(cells)*9 {
 		t.Errorf("dlwb was killed in %d of %d cells only: the matrix is not what it says", hit.Load(), len(cells))
 	}
+}
+
+// spread gives n cells, as far from each other as they can be.
+func spread(cells []cell, n int) []cell {
+	some := make([]cell, n)
+	for i := range some {
+		some[i] = cells[i*len(cells)/n]
+	}
+	return some
 }
 
 // follows are what somebody does who finds that dlwb was killed.

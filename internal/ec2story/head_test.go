@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // ledProfile is of a head and so many other machines, where TensorFlow's chief is on
@@ -30,6 +31,7 @@ esac
 // The chief hands out the work on a machine without GPUs, the others work, what the
 // chief writes comes home, and the head is on the receipt and in what it costs.
 func TestACheapHeadLeadsMachinesWithGPUs(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // listed is a cluster as dlwb ls --json shows it.
@@ -66,6 +67,7 @@ func (b *bench) eventually(what string, is func() bool) {
 // Machines that nobody uses end themselves, and dlwb says so when it comes
 // back.
 func TestMachinesThatNobodyUsesEndThemselves(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
@@ -132,6 +134,7 @@ func TestALeaseThatIsOverEndsTheRunAndSaysWhy(t *testing.T) {
 // What a run writes when it is told to stop comes home before its machine shuts
 // down, with no S3 in the profile; so does what no dlwb has fetched.
 func TestResultsComeHomeBeforeALeaseEndsTheMachine(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
@@ -162,6 +165,7 @@ while :; do i=$((i+1)); echo step: $i loss: 1.0; sleep 0.3; done
 
 // Results that went with their machine are lost, and nothing says otherwise.
 func TestResultsThatWentWithTheirMachineAreSaidToBeLost(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
@@ -190,6 +194,7 @@ func TestResultsThatWentWithTheirMachineAreSaidToBeLost(t *testing.T) {
 // Machines that are stopped cost what their disks cost, and come back with
 // what was on them.
 func TestStoppedMachinesKeepTheirDisksAndCostOnlyThose(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
@@ -242,6 +247,7 @@ func TestStoppedMachinesKeepTheirDisksAndCostOnlyThose(t *testing.T) {
 // results are home, none is launched on machines that go, and the rest runs when they
 // are back.
 func TestASweepIsPutAsideWithItsMachinesAndGoesOnWithThem(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/planned"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -32,6 +33,7 @@ func smi(t *testing.T, gpus int) {
 // What a plan says before there is a machine is what is launched on it: for
 // types with 0, 1, 4 and 8 GPUs.
 func TestWhatThePlanSaysOfMachinesIsWhatIsLaunchedOnThem(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	for _, c := range []struct {
 		instance     string

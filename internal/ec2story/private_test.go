@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
@@ -34,6 +35,7 @@ const hello = "import os\nos.makedirs('out', exist_ok=True)\nopen('out/rank', 'w
 // Two machines that have no public address train, are looked at, and go; all of it
 // through the endpoint, by dlwb's own ssh and by the user's.
 func TestMachinesWithoutAPublicAddressTrainThroughTheEndpoint(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, privateAccount())
@@ -91,6 +93,7 @@ func (b *bench) ownSSH() {
 
 // The same through a jump host: a real sshd, as the user's own ssh knows it.
 func TestMachinesWithoutAPublicAddressTrainThroughAJumpHost(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	bastion := sshdtest.Start(t)

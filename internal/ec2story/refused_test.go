@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 const quiet = "environment: system\nrun: {engine: plain, command: \"sh train.sh\"}\n"
@@ -99,6 +100,7 @@ func TestWhatStandsInTheWayIsSaidBeforeAnythingIsMade(t *testing.T) {
 // Where there is no room the next zone is tried, then the next region, and in
 // the end what is paid on demand; each attempt is on screen with its reason.
 func TestNoRoomLeadsToTheNextZoneRegionAndMarket(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
@@ -229,6 +231,7 @@ func TestTwoAtOnceAndAnInterruptedUp(t *testing.T) {
 // now, and it is said what they cost, when they end by themselves, how to go on
 // and how to remove them.
 func TestFailedSetUpKeepsPaidMachinesAndSaysSo(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
@@ -98,6 +99,7 @@ var countdown = regexp.MustCompile(`ends in (\d+h(\d+m)?|\d+m|\d+m\d+s) \([a-z ]
 // Everything by keys: a profile is put together out of what AWS offers, run,
 // watched, and taken down to the receipt.
 func TestTheWholeStoryByKeys(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	needTorch(t)
 	t.Parallel()

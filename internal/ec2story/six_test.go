@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // Machines that have IPv6 addresses only train together with PyTorch, which finds its
 // master by one, and the user's own ssh gets there.
 func TestMachinesOfIPv6AloneTrainTogether(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	needTorch(t)
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // Machines that answer one after the other are reached as they come: the
@@ -15,6 +16,7 @@ import (
 // BenchmarkUpAfterTheLastAnswer measures; the bound here is only broken where machines
 // are dialed in turn, or after pauses that get longer and longer.
 func TestSSHIsSeenSoonAfterTheLastMachineAnswers(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	if took := afterTheLastAnswer(t); took > 20*time.Second {
 		t.Errorf("4 machines that answer 0.6 to 2.4 s after their start: up %s after the last one answered", took)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // savingScript trains for long, or, with --resume, from where it was left.
@@ -112,6 +113,7 @@ func nodeIDs(up printedEvent) (ids []string) {
 // Where there is no replacement to be had, that is said, nothing runs twice,
 // and what is left is removed as was asked for.
 func TestASpotMachineThatIsNotReplacedEndsTheRun(t *testing.T) {
+	sample.Leave(t)
 	long(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // With engine ray the script is the driver, beside the head: it runs once, finds the
 // cluster, and its exit code is the run's. Each machine is a node of the run.
 func TestAScriptOfRayIsTheDriverOfItsJob(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name, end string

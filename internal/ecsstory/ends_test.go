@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 var machineGone = regexp.MustCompile(`(?m)^ *instance +gone +i-[0-9a-f]+: EC2 shows it terminated`)
@@ -34,6 +36,7 @@ func TestEachMachineIsEndedAndProven(t *testing.T) {
 // With no dlwb there the scheduled action of the groups ends the machines at the end of
 // the lease, and a down afterwards proves that.
 func TestTheLeaseEndsTheMachinesWithoutDlwb(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 600}", "limits: {lifetime: 1h}\n")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeecr"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // withDocker is a project whose image is built from a Dockerfile, by a docker of tests.
@@ -31,6 +32,7 @@ func withDocker(t *testing.T, more string) (*project, *fakeecr.Docker) {
 // another run of the cluster builds nothing, another image is refused, and the end says
 // where the image stays.
 func TestARayJobRunsInTheImageOfItsDockerfile(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	p, docker := withDocker(t, "instance: m5.xlarge")
 	plan := p.Must("plan")

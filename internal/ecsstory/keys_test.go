@@ -6,12 +6,15 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // Everything by keys: the plan, the steps of the cluster, the run with its curve, the
 // keys that can't do anything with the reason and the way round, and the receipt with
 // each thing that was made.
 func TestARayClusterByKeys(t *testing.T) {
+	sample.Leave(t)
 	if os.Getenv("DLWB_KEYS") == "" {
 		t.Skip("it goes through a whole life in a terminal: make test-ecs runs it, by DLWB_KEYS=1")
 	}

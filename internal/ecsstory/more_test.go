@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // A rank that fails is named with its code.
@@ -37,6 +38,7 @@ func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 // A job whose driver Ray could not start has failed, in Ray's words, also where nobody
 // looked before the removal.
 func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	const reason = "runtime_env setup failed: Failed to set up runtime environment. Could not download the package."
 	for _, way := range []string{"run", "detach"} {
@@ -69,6 +71,7 @@ func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
 // A run that another dlwb stops, or somebody by Ray's own means, ends the tail and has
 // its verdict.
 func TestAStoppedJobEndsTheTail(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	for _, by := range []string{"dlwb", "elsewhere"} {
 		t.Run(by, func(t *testing.T) {

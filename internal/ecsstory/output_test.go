@@ -18,6 +18,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // writer writes to S3 as a training library does, by the address in its environment
@@ -147,6 +148,7 @@ func TestABucketThatCanNotBeWrittenToIsFoundBefore(t *testing.T) {
 
 // Without a place in S3 nothing comes home, and that is said.
 func TestWithoutAPlaceInS3NothingComesHome(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	p := newProject(t)
 	p.profile("ecs", `{engine: plain, command: "train.py 0.01 {bucket}"}`, "")

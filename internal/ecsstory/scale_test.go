@@ -5,11 +5,14 @@ package ecsstory
 import (
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // A cluster that is there gets more workers, or fewer, with the next run; what else its
 // machines are made of can't be changed, and that is said before anything is.
 func TestTheNextRunHasAsManyWorkersAsItsProfileAsksFor(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	p := newProject(t)
 	of := func(count, more string) string {

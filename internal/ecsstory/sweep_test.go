@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -29,6 +30,7 @@ func (p *project) through() {
 // The trials of a sweep are jobs of one Ray cluster, which is paid once: each has all of
 // its machines, one after the other.
 func TestTheTrialsOfASweepAreJobsOfOneRayCluster(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	p := newProject(t)
 	p.searching(", parallel: 2")
@@ -63,6 +65,7 @@ func TestTheTrialsOfASweepAreJobsOfOneRayCluster(t *testing.T) {
 // dlwb is ended by SIGKILL where the machines of a sweep are made, and where a trial is
 // handed in; another dlwb goes on, and a third takes all down.
 func TestASweepThatIsKilledHandsNoTrialInTwice(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	for _, c := range []cell{{"UpdateAutoScalingGroup", 2, lost, ""}, {"SubmitJob", 1, before, ""}, {"SubmitJob", 2, lost, ""}, {"SubmitJob", 2, atWrite, ""}} {
 		t.Run(fmt.Sprintf("%s #%d, %s", c.call, c.nth, c.moment), func(t *testing.T) {

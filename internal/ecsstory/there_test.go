@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeecs"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 const driver = `import os, sys, time
@@ -92,6 +93,7 @@ func TestARunGoesToTheRayThatTheBlueprintMade(t *testing.T) {
 
 // A job that goes on is ended by down, and by stop with its reason, and its Ray stays.
 func TestDownEndsTheJobAloneInAClusterThatIsThere(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	for _, way := range []string{"down", "stop"} {
 		t.Run(way, func(t *testing.T) {
@@ -140,6 +142,7 @@ func TestWhatAClusterThatIsThereCanNotDoIsSaidBefore(t *testing.T) {
 // dlwb is ended by SIGKILL at each call that changes the Ray that is there: no run has
 // two jobs, none goes on in the end, and the cluster is as it was.
 func TestADlwbThatIsKilledInAClusterThatIsThereLeavesItAsItWas(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	for _, call := range []string{"UploadPackage", "SubmitJob", "StopJob"} {
 		for i, m := range []moment{before, lost, atWrite} {

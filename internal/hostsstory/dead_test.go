@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
@@ -58,6 +59,7 @@ func (d deadHosts) trains(t *testing.T, i int) bool {
 }
 
 func TestHostsThatStayDead(t *testing.T) {
+	sample.Leave(t)
 	stories := []struct {
 		name  string
 		hosts int

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
 // The command that somebody with machines calls holds on these, of which two have one
 // home, and leaves nothing.
 func TestTheCommandForSomebodysMachines(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 3)
 	if _, err := bed.ShareHome(1, 2); err != nil {
 		t.Fatal(err)

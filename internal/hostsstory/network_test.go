@@ -106,6 +106,7 @@ func (w *wire) told(limit time.Duration, state string) {
 // prints is lost, nothing comes twice, and what it wrote comes home. That the node is
 // not heard of is told, on the screen too.
 func TestARunOutlivesWhatNetworksDo(t *testing.T) {
+	sample.Leave(t)
 	asleep := time.Duration(sample.Of(t, 40, 400, "seconds of sleep")) * time.Second
 	stories := []struct {
 		name string

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/planned"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/workbench"
@@ -65,6 +66,7 @@ func smi(t *testing.T, gpus int) string {
 // What a plan says of each engine, with and without PyTorch on the hosts, is
 // what starts on them: engine, world size, and every word of every command.
 func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
+	sample.Leave(t)
 	with, without := pythons(t)
 	gpus := []int{4, 0}
 	dir := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
@@ -88,6 +89,7 @@ func (g *guarded) logins(i int, what string) int {
 // the user's own ssh keeps. One of them ends in mid-run, for longer than a host may not be
 // heard of: nothing is called lost, what to do is said, and all goes on when it is done.
 func TestHostsThatWantASecondFactor(t *testing.T) {
+	sample.Leave(t)
 	g := newGuarded(t, 2)
 	const lost = 30 * time.Second
 	l := newLaptop(t, g.config, fmt.Sprintf("name: vaults\nprovider: hosts\nmachines: {hosts: ['ssh:vault[1-2]']}\nenvironment: system\n"+

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/agentbin"
 	"github.com/dlwb/dlwb/internal/overlay"
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
@@ -64,6 +65,7 @@ func begins(t *testing.T, l *laptop, run *said) (id string) {
 // A dlwb that was replaced by another version while its run goes on: the new one sees the
 // run, and ends and removes what the old one made.
 func TestAnotherVersionGoesOnWithARun(t *testing.T) {
+	sample.Leave(t)
 	other := otherVersion(t)
 	bed := realHosts(t, 1)
 	l := newLaptop(t, bed.SSHConfig(), several("versions", testbed.Name(0)), numbered)
@@ -113,6 +115,7 @@ func leavesNothing(t *testing.T, home string) {
 // Two people have one host, each by a login of their own: what one does is no matter of
 // the other's.
 func TestTwoUsersHaveOneHostAtATime(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 1)
 	one := newLaptop(t, bed.SSHConfig(), several("ones", testbed.Name(0)), numbered)
 	two := newLaptop(t, bed.SSHConfig(), several("twos", "root@"+testbed.Name(0)), numbered)

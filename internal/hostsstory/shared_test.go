@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
@@ -71,6 +72,7 @@ func ran(t *testing.T, l *laptop, run *said, hosts int) {
 // environment come there once, each host's part of the run has a place of its own, and
 // nothing is left.
 func TestHostsWithOneHomeShareWhatCanBeShared(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	home, err := bed.ShareHome(0, 1, 2, 3)
 	if err != nil {
@@ -183,6 +185,7 @@ func TestHostsOfWhichTwoHaveOneHome(t *testing.T) {
 // The home is one, and the place for the code a disk of each host's own; or the other
 // way round.
 func TestHostsWithOneHomeOrOneDirectoryForTheCode(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	home, err := bed.ShareHome(0, 1, 2, 3)
 	if err != nil {
@@ -217,6 +220,7 @@ func TestHostsWithOneHomeOrOneDirectoryForTheCode(t *testing.T) {
 
 // Each host has a home of its own, and one directory for the code of all.
 func TestHostsWithOneDirectoryForTheCode(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	data, err := bed.Share("data", "/data", 0, 1, 2, 3)
 	if err != nil {
@@ -254,6 +258,7 @@ open(os.path.join(os.environ["SM_MODEL_DIR"], "model"), "w").write(os.environ["R
 // What the hosts of one home read comes there once. What each keeps, and what each
 // writes, is its own.
 func TestHostsWithOneHomeGetInputsOnceAndKeepStateApart(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	home, err := bed.ShareHome(0, 1, 2, 3)
 	if err != nil {

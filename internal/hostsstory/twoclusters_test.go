@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
@@ -22,6 +23,7 @@ func oneOfTwo(name, hosts, environment string) string {
 // while the other trains, comes again while that one is set up anew, and goes last. Neither
 // loses anything of its own, and nothing is left.
 func TestTwoClustersInOneHome(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	home, err := bed.ShareHome(0, 1, 2, 3)
 	if err != nil {
@@ -143,6 +145,7 @@ func hasCome(t *testing.T, l *laptop, run *said, from int) {
 // A rank fails while another cluster stands in the same home: the nodes of its cluster stop
 // each other, also where that is the second and no dlwb watches; those of the other go on.
 func TestAFailureInOneHomeIsOneClustersOwn(t *testing.T) {
+	sample.Leave(t)
 	bed := realHosts(t, 4)
 	home, err := bed.ShareHome(0, 1, 2, 3)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // searching has a sweep over so many rates.
@@ -21,6 +22,7 @@ func (p *project) searching(steps int, rates, more string) {
 }
 
 func TestTheTrialsOfASweepAreJobs(t *testing.T) {
+	sample.Leave(t)
 	if testing.Short() {
 		t.Skip("compiles dlwb")
 	}

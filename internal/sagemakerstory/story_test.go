@@ -15,6 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakesagemaker"
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 func TestMain(m *testing.M) { jobstory.Main(m) }
@@ -137,6 +138,7 @@ func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 // A job that fails before its containers begin has failed, with SageMaker's reason,
 // whoever looks: also where the cluster is removed next.
 func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
+	sample.Leave(t)
 	const reason = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
 	for _, way := range []string{"run", "detach"} {
 		t.Run(way, func(t *testing.T) {
@@ -172,6 +174,7 @@ func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
 
 // Several ranks of a host have a log each, and a code each.
 func TestSeveralRanksOfAHostHaveLogsOfTheirOwn(t *testing.T) {
+	sample.Leave(t)
 	p := newProject(t)
 	p.Write("train.py", "import os, sys\nprint('I am', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], os.environ['SM_CURRENT_HOST'], os.environ['WHAT'])\nsys.exit(0)\n")
 	p.profile("sagemaker", `{engine: plain, procs_per_node: 2, command: train.py, env: {WHAT: "a 'b' $c"}}`, "")
@@ -192,6 +195,7 @@ func TestSeveralRanksOfAHostHaveLogsOfTheirOwn(t *testing.T) {
 // A run that another dlwb stops, or somebody in SageMaker, ends the tail and has its
 // verdict; the log has each line once.
 func TestAStoppedJobEndsTheTail(t *testing.T) {
+	sample.Leave(t)
 	for _, by := range []string{"dlwb", "elsewhere"} {
 		t.Run(by, func(t *testing.T) {
 			p := newProject(t)
@@ -298,6 +302,7 @@ for step in range(first, 41):
 
 // A job has its time from the service itself; a warm pool is given back.
 func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
+	sample.Leave(t)
 	t.Run("limit", func(t *testing.T) {
 		p := newProject(t)
 		p.profile("sagemaker", "{engine: plain, command: train.py 10}", "limits: {lifetime: 1m, budget: 0.004 usd}\n")
@@ -330,6 +335,7 @@ func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
 
 // Torchrun's agents on two hosts start their ranks again, all of them, and the job goes on.
 func TestTorchrunStartsItsRanksAgainInATrainingJob(t *testing.T) {
+	sample.Leave(t)
 	if os.Getenv("DLWB_SAGEMAKER_TRAINING") == "" {
 		t.Skip("NOT RUN: it trains by a real torch: make test-sagemaker does")
 	}

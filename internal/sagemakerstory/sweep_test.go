@@ -96,6 +96,7 @@ func TestTheTrialsOfASweepAreTrainingJobs(t *testing.T) {
 // down ends all jobs of a sweep that goes on. While they do, they cost what they cost
 // together.
 func TestDownEndsAllTrials(t *testing.T) {
+	sample.Leave(t)
 	p := newProject(t)
 	p.searching(3000, "0.6, 0.5, 0.4, 0.3", "parallel: 3\n")
 	sweep := p.Command("sweep", "--json")
@@ -122,6 +123,7 @@ func TestDownEndsAllTrials(t *testing.T) {
 // A quota that has no room for all trials at once fails none of them: those without room
 // wait until another has ended. The plan says so before.
 func TestTrialsWaitForRoomInTheQuota(t *testing.T) {
+	sample.Leave(t)
 	for name, machines := range map[string]string{
 		"jobs":       "machines: {instance: ml.m5.large, execution_role: Training}\n",
 		"warm pools": "machines: {instance: ml.m5.large, execution_role: Training, keep_alive: 30m}\n",
@@ -178,6 +180,7 @@ func (p *project) untilRefused(code string) {
 // The budget is that of all trials: what their own limits let them cost is never more,
 // and what a trial leaves is for those behind it.
 func TestTheTrialsOfASweepShareItsBudget(t *testing.T) {
+	sample.Leave(t)
 	const budget, price = 0.02, 0.115
 	p := newProject(t)
 	p.searching(5, "0.4, 0.3, 0.2, 0.1", "parallel: 1\nlimits: {budget: 0.02 usd, lifetime: 2h}\n")
@@ -225,6 +228,7 @@ func TestTheTrialsOfASweepShareItsBudget(t *testing.T) {
 // Another dlwb goes on, and a third takes all down. No trial was handed in twice, and
 // nothing is left.
 func TestASweepThatIsKilledAtAnyCallHandsNoTrialInTwice(t *testing.T) {
+	sample.Leave(t)
 	const most = 20
 	moments := []string{"before it", "reply lost", "at the write behind it"}
 	points := sample.Of(t, 6, len(moments)*most, "moments")

@@ -13,6 +13,9 @@
 #
 # With RACE=1, as .ci/run asks, the race detector watches.
 #
+# Where nobody asks for more, stories that take long are left to make test-stories
+# (internal/sample).
+#
 # With TIMES=N each test runs N times, and four times as many packages run at once: a
 # test that fails once in fifty runs, or only on a busy machine, is found so.
 set -u
@@ -28,6 +31,7 @@ others=$(for package in $(go list ./...); do
     esac
 done)
 RACE=${RACE:-}
+[ -n "$RACE${TIMES:-}" ] || export DLWB_LIGHT=1
 # dlwb is started thousands of times, and with the race detector each of them
 # would sleep for a second before it ends.
 export GORACE="atexit_sleep_ms=20 ${GORACE:-}"
@@ -101,6 +105,8 @@ packages() {
     ) || failed=1
 }
 
+left() { grep -rh --include='*_test.go' "sample\.$1(" . | wc -l; }
+
 # shellcheck disable=SC2086
 packages $wide $longest $others
 
@@ -128,5 +134,8 @@ if [ -n "$RACE" ]; then
     wait "$beside" || failed=1
     beside=
     cat "$said"
+fi
+if [ -n "${DLWB_LIGHT:-}" ]; then
+    echo "NOT RUN, to be light: $(left 'Leave') stories, and of $(left 'Part') matrices a part; make test-stories runs them, and so does RACE=1 make test"
 fi
 exit $failed

@@ -163,6 +163,37 @@ func TestAKnownFaultFailsTheCheckWhereItIsCalled(t *testing.T) {
 	}
 }
 
+func TestMakeTestLeavesOutOnlyWhatAnotherTargetRuns(t *testing.T) {
+	fake := map[string]string{"go": `echo "light=$DLWB_LIGHT long=$DLWB_LONG $*"`}
+	for asked, light := range map[string]bool{"": true, "RACE=1": false, "TIMES=2": false} {
+		t.Run(asked, func(t *testing.T) {
+			for _, name := range []string{"RACE", "TIMES", "DLWB_LIGHT"} { // what runs this test may have them
+				t.Setenv(name, "")
+			}
+			if name, value, ok := strings.Cut(asked, "="); ok {
+				t.Setenv(name, value)
+			}
+			code, said := script(t, "test.sh", fake, ":"+os.Getenv("PATH"))
+			if code != 0 || strings.Contains(said, "light=1 ") != light || strings.Contains(said, "NOT RUN, to be light: ") != light {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+		})
+	}
+	_, said := script(t, "long.sh", fake, ":"+os.Getenv("PATH"), "stories")
+	for dir, test := range map[string]string{"./cli": "TestDlwbMayBeKilledAtAnyMoment", "./internal/ec2story": "TestCrashMatrix"} {
+		if !regexp.MustCompile(`(?m)^light= long= test .* -run \^\(.*\b` + test + `\b.*\)\$ ` + dir + `$`).MatchString(said) {
+			t.Errorf("make test-stories does not run %s of %s: %s", test, dir, said)
+		}
+	}
+	for _, names := range regexp.MustCompile(`-run \^\((.*)\)\$`).FindAllStringSubmatch(said, -1) {
+		for _, name := range strings.Split(names[1], "|") { // what a helper of several tests left out would run nowhere
+			if !strings.HasPrefix(name, "Test") {
+				t.Errorf("%q is no test", name)
+			}
+		}
+	}
+}
+
 func TestTheLongTargetRunsWhatSamplesWhole(t *testing.T) {
 	code, said := script(t, "long.sh", map[string]string{"go": `echo "$DLWB_LONG $*"`}, ":"+os.Getenv("PATH"))
 	for dir, test := range map[string]string{"./remote": "TestALyingAgentHoldsNoCallUpAndCostsLittle", "./remote/agent/supervise": "TestEveryEndOfARankIsRecordedAsItWas"} {

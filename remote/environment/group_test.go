@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // index is a package index of the files in a directory. It counts how often
@@ -265,6 +267,7 @@ func source(t *testing.T, dir string) {
 }
 
 func TestWhatHasToBeBuiltIsBuiltOnceForAllNodes(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	dir := t.TempDir()
 	source(t, dir)
@@ -282,6 +285,7 @@ func TestWhatHasToBeBuiltIsBuiltOnceForAllNodes(t *testing.T) {
 }
 
 func TestWhereSharingDoesNotWorkEveryNodeInstallsByItself(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	dir := t.TempDir()
 	wheel(t, dir, "dlwbone", "1.0")
@@ -324,6 +328,7 @@ func TestWhereSharingDoesNotWorkEveryNodeInstallsByItself(t *testing.T) {
 }
 
 func TestANodeDoesNotWaitForEverForAnothersWheels(t *testing.T) {
+	sample.Leave(t)
 	t.Parallel()
 	dir := t.TempDir()
 	wheel(t, dir, "dlwbone", "1.0")
