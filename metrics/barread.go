@@ -32,7 +32,8 @@ type bars struct {
 	shape               uint64
 	epoch               counter
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
-	stale               map[string]float64 // values of validation that were seen last
+	stale               map[string]shownValue // values of validation that were seen last
+	first               []string              // names that the bar showed before its end, when it was seen first
 	last                lastFrame
 	epochs              epochBar
 	closed, anew        bool   // the frame that is held ended its row; and is of another bar than the one before
@@ -45,6 +46,9 @@ type lastFrame struct {
 	n, total, epoch float64
 	through         bool
 }
+
+// shownValue is a value that a bar showed, and in which epoch.
+type shownValue struct{ value, epoch float64 }
 
 // mostStale bounds the names of validation values that are remembered.
 const mostStale = 1024
@@ -162,7 +166,10 @@ func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 		r.flushBar()
 	}
 	if another {
-		p.frames, p.told, p.began, p.ahead = 0, false, now, false
+		p.frames, p.told, p.began, p.ahead, p.first = 0, false, now, false, p.first[:0]
+		for i := 0; b.N < b.Total && i < len(f.values); i++ {
+			p.first = append(p.first, f.values[i].show)
+		}
 	}
 	p.endless = b.Total == 0 && slices.Contains(f.counters, epoch)
 	p.steady = b.N == 0 && b.Total > 0 && r.isSteady(f.values, b.Titled)
@@ -247,13 +254,13 @@ func (r *Reader) flushBar() {
 			v.show = r.scanner.names.validatedAs("eval/", v.show)
 		}
 		if ofPass(v.show) {
-			if old, ok := p.stale[v.show]; ok && sameValue(old, v.Value) && !validated {
+			if old, ok := p.stale[v.show]; ok && sameValue(old.value, v.Value) && !validated && !(epoch > old.epoch && p.measured(v.show)) {
 				continue
 			}
 			if p.stale == nil || len(p.stale) >= mostStale {
-				p.stale = map[string]float64{}
+				p.stale = map[string]shownValue{}
 			}
-			p.stale[v.show] = v.Value
+			p.stale[v.show] = shownValue{v.Value, epoch}
 			now := r.epoch
 			if first && now != nil && 2*p.frame.N < p.frame.Total && *now > r.counters.firstEpoch { // what a bar begins with is from before
 				r.epoch = new(*now - 1)
@@ -297,8 +304,14 @@ func ofPass(show string) bool {
 func (p *bars) validated() bool {
 	return slices.ContainsFunc(p.values, func(v value) bool {
 		old, known := p.stale[v.show]
-		return ofPass(v.show) && Split(v.show) != "" && (!known || !sameValue(old, v.Value))
+		return ofPass(v.show) && Split(v.show) != "" && (!known || !sameValue(old.value, v.Value))
 	})
+}
+
+// measured reports whether a value stands at the end of a bar that did not show it before: it is of
+// this epoch, and may be what it was in the one before.
+func (p *bars) measured(show string) bool {
+	return p.frame.N == p.frame.Total && (p.frames > 1 || p.frame.Whole) && !slices.Contains(p.first, show)
 }
 
 // onlyEnd reports whether of a bar that has come to its end, or is endless, nothing else was
