@@ -85,13 +85,15 @@ func interval(line string, i int) (last counter, end int) {
 // counts) or in "tensor(1.5, device=…)".
 func (s *scanner) valueAt(i int) (v value, ok bool) {
 	line := s.line
-	for range 2 {
+	opened, loose := 0, false // brackets, and a blank behind one, as arrays are printed
+	for range 3 {
 		if i >= len(line) || lexis.IsDigit(line[i]) || line[i] == '-' || line[i] == '.' {
 			break
 		}
 		if line[i] == '[' || line[i] == '(' && i > 0 && line[i-1] == ':' { // lr:(2.0e-04,)
-			i++
-			v.list = true
+			opened, v.list = opened+1, true
+			inside := lexis.SkipBlanks(line, i+1)
+			i, loose = inside, loose || inside > i+1
 			continue
 		}
 		inside := lexis.Unwrapped(line, i)
@@ -103,8 +105,17 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 	v.figure, ok = lexis.Number(line, i)
 	if ok && v.list {
 		after := byte(0)
+		if end := lexis.SkipBlanks(line, v.Next); end < len(line) && (loose || opened == 0) && line[end] == ']' { // [ 0.5 ]
+			v.Next = end
+		}
 		if v.Next < len(line) {
 			after = line[v.Next]
+		}
+		if loose || opened > 2 { // an array of one number is that, of several it is none
+			if after != ']' || v.Next+opened > len(line) || strings.Trim(line[v.Next:v.Next+opened], "]") != "" {
+				return v, false
+			}
+			v.Next += opened - 1
 		}
 		switch after {
 		case ',':
