@@ -31,7 +31,7 @@ type bars struct {
 	values              []value
 	shape               uint64
 	epoch               counter
-	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
+	wholeAt, wholeTotal float64               // epoch and length of the last bar of an epoch
 	stale               map[string]shownValue // values of validation that were seen last
 	first               []string              // names that the bar showed before its end, when it was seen first
 	last                lastFrame

@@ -3,81 +3,13 @@ package metrics
 import (
 	"strings"
 
-	"github.com/dlwb/dlwb/metrics/braces"
-	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/envelope"
 	"github.com/dlwb/dlwb/metrics/lexis"
-	"github.com/dlwb/dlwb/metrics/sense"
 )
-
-// What collects the output of processes stores each line in an envelope: docker
-// as JSON, Kubernetes behind a time and a stream, journald and the exports of
-// CloudWatch, Loki and Google as JSON. The line inside is what was printed.
-
-// messageKeys are what the member of an envelope is called that holds the line.
-var messageKeys = map[string]bool{"log": true, "message": true, "MESSAGE": true, "@message": true, "msg": true, "line": true, "text": true, "textPayload": true}
 
 // deepestEnvelope is how many envelopes lie in each other at most: journald
 // keeps what docker prints.
 const deepestEnvelope = 3
-
-// unwrap reads the line in an envelope; whole is false where the line goes on in
-// the next one. ok is false for a line that is no envelope.
-func unwrap(line string) (inside string, whole, ok bool) {
-	if len(line) > 24 && line[0] == '{' {
-		return unwrapJSON(strings.TrimRight(line, " \r"))
-	}
-	if len(line) > 30 && lexis.IsDigit(line[0]) && line[4] == '-' && line[10] == 'T' {
-		return export.CRI(line)
-	}
-	return "", false, false
-}
-
-// unwrapJSON takes an object for an envelope when one of its members is a line
-// and no other is a number that could be one of the training's.
-func unwrapJSON(line string) (inside string, whole, ok bool) {
-	if message, ok := export.Bytes(line); ok {
-		return message, true, true
-	}
-	named := false
-	for key := range messageKeys {
-		named = named || strings.Contains(line, `"`+key+`"`)
-	}
-	if !named {
-		return "", false, false
-	}
-	pairs, parsed := braces.Read(line, nil)
-	if !parsed {
-		return "", false, false
-	}
-	members := 0
-	for _, p := range pairs {
-		members++
-		if messageKeys[p.Key] && p.Text != "" && !ok {
-			inside, ok = p.Text, true
-			continue
-		}
-		if p.Text == "" && !strings.Contains(p.Key, "/") && sense.Of(strings.ToLower(lexis.Snake(strings.Trim(p.Key, "_@")))) != never && !isClock(p.Key) {
-			return "", false, false
-		}
-	}
-	if !ok || members < 2 {
-		return "", false, false
-	}
-	inside = export.Unescape(inside)
-	whole = true
-	if rest, of := strings.CutSuffix(inside, "\n"); of {
-		inside = rest
-	} else if strings.Contains(line, `"stream":`) { // docker cuts long lines
-		whole = false
-	}
-	return inside, whole, true
-}
-
-// isClock reports whether a member of an envelope says when a line was printed.
-func isClock(key string) bool {
-	key = strings.ToLower(key)
-	return strings.Contains(key, "time") || strings.Contains(key, "priority") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "syslog")
-}
 
 // enveloped reads what lies in an envelope as the stream that it was; false for
 // a line that is none.
@@ -85,7 +17,7 @@ func (r *Reader) enveloped(line string) bool {
 	if r.depth >= deepestEnvelope || line[0] != '{' && !lexis.IsDigit(line[0]) {
 		return false
 	}
-	inside, whole, ok := unwrap(line)
+	inside, whole, ok := envelope.Unwrap(line)
 	if !ok {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/braces"
 	"github.com/dlwb/dlwb/metrics/csvhead"
+	"github.com/dlwb/dlwb/metrics/envelope"
 	"github.com/dlwb/dlwb/metrics/export"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
@@ -152,7 +153,7 @@ func Sniff(start []byte) Format {
 		first, rest, _ := bytes.Cut(text, []byte{'\n'})
 		_, ok := braces.Read(strings.TrimSpace(string(first)), nil)
 		rest = bytes.TrimLeft(rest, " \r\n")
-		if _, _, packed := unwrap(strings.TrimSpace(string(first))); packed {
+		if _, _, packed := envelope.Unwrap(strings.TrimSpace(string(first))); packed {
 			return Log
 		}
 		if ok && bytes.IndexByte(first, '"') > 0 && (len(rest) == 0 || rest[0] == '{') {
