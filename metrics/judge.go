@@ -3,7 +3,9 @@ package metrics
 import (
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // judged drops values that nothing in the line vouches for: a line is about the
@@ -80,6 +82,30 @@ func (s *scanner) judged() []value {
 		kept = append(kept, v)
 	}
 	return kept
+}
+
+// bestAlone reads "Best rmse score: 0.5" below a line that only counts. It has a name of its own, so that it is never
+// taken for what is measured there.
+func (s *scanner) bestAlone(i int) {
+	start, end, number := remark.BestAlone(s.line, i)
+	f, ok := lexis.Number(s.line, number)
+	if !ok || end == 0 || !f.Real || !s.under && !s.below || len(s.found.counters) > 0 {
+		return
+	}
+	name := s.line[start:end]
+	if of, ok := strings.CutSuffix(name, " score"); ok && sense.Of(strings.ToLower(of)) >= weak { // "Best roc_auc_score score"
+		name = of
+	}
+	v := value{term: s.names.term(name, ""), figure: f}
+	if v.Start = -1; v.kind >= weak && v.show != "" { // another like it is so only where it stands, too
+		v.best = v.show
+		v.show = s.names.derived(v.best, "\x00best", func() string {
+			at := strings.LastIndexByte(v.best, '/') + 1
+			return v.best[:at] + "best_" + v.best[at:]
+		})
+		s.found.values = append(s.found.values, v)
+		s.mark(v.show)
+	}
 }
 
 // settingsWords say of the braces behind them that they hold what was set.

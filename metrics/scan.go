@@ -38,6 +38,7 @@ type value struct {
 	sure    bool   // a metric at first sight
 	doubt   bool   // only a blank stood before it, and its name says nothing
 	owner   string // the label before it
+	best    string // of the best that there was so far, the name of what it is of
 }
 
 // scanner finds "key: value", "key=value" and, for words that are known, "key
@@ -107,6 +108,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	}
 	if remark.TellsBest(line, first, len(s.found.counters) > 0) {
 		s.found.values = s.found.values[:0]
+		s.bestAlone(first)
 	} else if len(s.found.values) > 0 {
 		s.beforeKept(remark.Kept(line, first))
 	}

@@ -45,6 +45,8 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		}
 		switch {
 		case fromTable:
+		case v.best != "" && r.isKnown(v.best): // what is best is of that curve
+			continue
 		case (v.rate || lexis.IsRate(show[strings.IndexByte(show, '/')+1:]) || lexis.IsRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
 		case axis == AxisEpoch && r.isForBar(f, show):
@@ -67,6 +69,12 @@ func (r *Reader) values(f found, axis Axis, rank int, fromTable bool) {
 		}
 		r.value(show, v, axis, f.shape, rank)
 	}
+}
+
+// isKnown reports whether a series has values.
+func (r *Reader) isKnown(show string) bool {
+	s := r.series[show]
+	return s != nil && s.ordinal+int64(len(s.held)) > 0
 }
 
 // cameTo reports whether the last epoch came to this value, of which the steps have others.

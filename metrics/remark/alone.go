@@ -55,6 +55,20 @@ func IsAlone(line string) bool {
 	return ok && (IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
 }
 
+// BestAlone is where in a line that says no more than "Best rmse score: 0.5" the name of what is best begins and
+// ends, and where its number is; end is 0 of any other line.
+func BestAlone(line string, i int) (start, end, number int) {
+	const best = "best "
+	i = lexis.SkipBlanks(line, i)
+	if len(line)-i <= len(best) || !strings.EqualFold(line[i:i+len(best)], best) || !IsAlone(line[i:]) {
+		return 0, 0, 0
+	}
+	start = i + len(best)
+	end = start + max(strings.IndexAny(line[start:], ":="), 0)
+	_, number = lexis.Separator(line, end)
+	return start, start + len(strings.TrimRight(line[start:end], " \t")), number
+}
+
 // BehindBullet is a line without the sign before it that makes an item of a list of a name and a
 // number alone: "  - loss: 0.5", " + global correct: 71.2%". Any other line stays.
 func BehindBullet(line string) string {
