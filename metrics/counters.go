@@ -44,7 +44,7 @@ var unitWords = map[string]unit{
 	"step": unitStep, "steps": unitStep, "timestep": unitStep, "iter": unitStep, "iters": unitStep, "itr": unitStep, "itrs": unitStep, "it": unitStep, "iter_num": unitStep, "episode_num": unitStep, "step_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
-	"minibatch": unitBatch, "mini-batch": unitBatch, "batches": unitBatch, "minibatches": unitBatch, "mini-batches": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "batches": unitBatch, "minibatches": unitBatch, "mini-batches": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "rounds": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.

@@ -323,8 +323,8 @@ func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
 	rest := strings.TrimLeft(s.line[next:], ") ")
 	end = len(s.line) - len(rest)
 	switch {
-	case strings.HasPrefix(rest, "is "): // "Score at iteration 10 is 0.5"
-		end += len("is")
+	case strings.HasPrefix(rest, "is ") || strings.HasPrefix(rest, "is: ") || strings.HasPrefix(rest, "was "): // "Score at iteration 10 is 0.5"
+		end += strings.IndexByte(rest, ' ')
 	case rest != "" && (rest[0] == ':' || rest[0] == '='):
 		end++
 	default:
