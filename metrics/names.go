@@ -33,7 +33,7 @@ var spreads = set(`std stdev stddev deviation variance var`)
 var ofMean = set(`squared square absolute average reciprocal`)
 
 // stops end the part of a sentence that cannot belong to a name.
-var stops = set(`with at after before to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null`)
+var stops = set(`with at after before to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null be been`)
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{

@@ -181,7 +181,7 @@ func IsBeginning(line string, early bool) bool {
 }
 
 // TellsBest reports whether a line whose message begins at i tells of the best that
-// there was, "Best epoch: 8, val loss 0.31"; counts says that it tells of a place before that.
+// there was, "Best epoch: 8, val loss 0.31", or of what a model has come to; counts says that it tells of a place before that.
 func TellsBest(line string, i int, counts bool) bool {
 	i += len(line[i:]) - len(strings.TrimLeft(line[i:], " \t*>=-!+"))
 	if first, _, ok := strings.Cut(line[i:], ". "); ok && len(first) < longest && !strings.ContainsAny(first, "0123456789:=") { // "End. Best iteration 7: HR = 0.7"
@@ -190,5 +190,18 @@ func TellsBest(line string, i int, counts bool) bool {
 	if i+8 < len(line) && strings.EqualFold(line[i:i+4], "new ") && !counts {
 		i += len("new ")
 	}
-	return i+5 < len(line) && strings.EqualFold(line[i:i+5], "best ")
+	return i+5 < len(line) && strings.EqualFold(line[i:i+5], "best ") || !counts && isClaim(line[i:])
+}
+
+// claims are what sentences say that a model has done, who report of it when all is over.
+var claims = [...]string{" achieved a", " achieves a", " attained a", " attains a", " obtained a", " obtains a"}
+
+// isClaim reports whether a text is a sentence about what a model has come to: "The baseline achieved an AUC of 0.72".
+func isClaim(text string) bool {
+	for _, claim := range claims {
+		if _, what, ok := strings.Cut(text, claim); ok && strings.Contains(what, " of ") && (what[0] == ' ' || strings.HasPrefix(what, "n ")) {
+			return true
+		}
+	}
+	return false
 }

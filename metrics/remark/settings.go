@@ -1,6 +1,10 @@
 package remark
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
 
 // fewSettings is how many names an object has at least that is taken for one of settings;
 // mostObjects bounds how many brackets of a line are looked at.
@@ -43,6 +47,23 @@ func IsSettings(line string) bool {
 		}
 	}
 	return false
+}
+
+// IsCall reports whether a line is one of source code in which a function is given a dictionary that stands
+// there: "wandb.log({'loss': 0.5}, step=1)". Its name has a dot and begins small, as that of no class does, of
+// which an object may be printed: "OrderedDict({'loss': 0.5})".
+func IsCall(line string) bool {
+	i := strings.Index(line, "({")
+	start := lexis.SkipBlanks(line, 0)
+	if i < start || strings.IndexByte("\"'}", line[min(i+2, len(line)-1)]) < 0 || !reachesEnd(line[i+1:]) {
+		return false
+	}
+	for word := range strings.SplitSeq(line[start:i], ".") {
+		if word == "" || word[0] < 'a' || word[0] > 'z' || !lexis.IsWord(strings.Trim(strings.ReplaceAll(word, "_", ""), "0123456789")) {
+			return false
+		}
+	}
+	return strings.IndexByte(line[start:i], '.') > 0
 }
 
 // reachesEnd reports whether a bracket that has opened before a text closes where the text
