@@ -384,6 +384,10 @@ func (s *shapes) end(r *Reader) {
 				}
 			}
 			f.values = kept
+			if p := &r.latest; one.first != nil && !one.judged && (p.firstStep != nil || p.firstEpoch != nil) { // it is of where the training began, and not of where it ended
+				r.tellAt(late{found: f, rank: l.rank, title: l.title, at: r.at}, p.firstStep, p.firstEpoch)
+				continue
+			}
 			r.understood(l.rest, l.rest, l.from, f, l.rank)
 		}
 	}
