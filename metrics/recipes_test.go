@@ -56,6 +56,7 @@ func sharesSample(recipe, sample string) bool {
 		"unseen/metric-logger": "metric-logger", "unseen/t5x-eval": "clu", "unseen/flax-lm1b": "clu", "unseen/mlflow-wandb": "wandb",
 		"unseen/fairseq-old": "fairseq", "unseen/lightgbm-several": "lightgbm", "unseen/lightgbm-cv": "lightgbm", "unseen/noise-pip": "git",
 		"unseen/keras3-nested": "schedulers", "unseen/keras-plateau": "schedulers", "unseen/published-plateau": "schedulers",
+		"unseen/knet-loss": "knet", "unseen/knet-losses": "knet",
 	}
 	return of[sample] == recipe
 }
