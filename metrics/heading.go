@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
+	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // Values are printed in blocks, too, one in each line below a line that says
@@ -205,26 +205,9 @@ func (h *heading) counts(f *found, line string) {
 	if h.record = len(f.counters) > 0; !h.record || f.pass.total > 0 {
 		return
 	}
-	if of := cmp.Or(f.split, splitOf(line)); of != "train" || h.split != "train" {
+	if of := cmp.Or(f.split, sense.SplitOf(line)); of != "train" || h.split != "train" {
 		h.split = strings.TrimSuffix(of, "train")
 	}
-}
-
-// fewestProse are the words of a line that is a sentence and no heading.
-const fewestProse = 4
-
-// splitOf is the data that a line of a few words is about: "[1] Validation", "Epoch 3, dev".
-func splitOf(line string) (split string) {
-	words := strings.FieldsFunc(line, func(c rune) bool { return c < 0x80 && !lexis.IsLetter(byte(c)) })
-	if len(words) >= fewestProse {
-		return ""
-	}
-	for _, w := range words {
-		if of := splits[strings.ToLower(w)]; of != "" {
-			split = of
-		}
-	}
-	return split
 }
 
 // headingWords stand beside a split in a heading.

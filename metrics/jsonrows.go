@@ -69,7 +69,7 @@ func (t *jsonRows) tell(row jsonRow) {
 				continue
 			}
 		}
-		if at.x != AxisNone || vouched(strings.ToLower(p.Key)) {
+		if at.x != AxisNone || sense.Vouches(strings.ToLower(p.Key)) {
 			name := t.names.name(p.Key)
 			if row.said != "" && Split(name) == "" && sense.Of(strings.ToLower(p.Key)) >= weak {
 				name = row.said + "/" + name
@@ -77,13 +77,6 @@ func (t *jsonRows) tell(row jsonRow) {
 			at.add(t.add, name, p.Value)
 		}
 	}
-}
-
-// vouched reports whether a name alone says that what a row has is a score. An everyday word, such as map, does where
-// it is the name of the value or stands beside a split, but not where it is that of an object that holds the value.
-func vouched(key string) bool {
-	kind, last := sense.Of(key), key[strings.LastIndexByte(key, '/')+1:]
-	return kind == score || kind == weak && (splits[last] != "" || sense.Of(last) >= weak)
 }
 
 // ranks tells apart the processes that write into one file: of those that tell of one place the

@@ -23,9 +23,6 @@ const (
 
 var splits, averages = sense.Splits, sense.Averages
 
-// fillers are words of a phrase that say nothing about its name.
-var fillers = set(`set info the mini-batch current data subset running dataset function's`)
-
 // spreads are words that say that a value is no value but how far they are apart.
 var spreads = set(`std stdev stddev deviation variance var`)
 
@@ -84,12 +81,12 @@ func understand(phrase, said string) term {
 	if n := len(fields); n > 3 && strings.EqualFold(fields[n-2], "this") && unitWords[strings.ToLower(fields[n-1])] != noUnit && sense.Of(strings.ToLower(fields[n-4])) >= weak { // "train loss in this epoch"
 		fields = fields[:n-3]
 	}
-	for i, w := range withoutSet(fields) {
+	for i, w := range sense.WithoutSet(fields) {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
 		lower := strings.ToLower(w)
 		switch {
-		case w == "" || fillers[lower] || w[0] == '(':
+		case w == "" || sense.Fillers[lower] || w[0] == '(':
 		case lower == "value" && i > 0 && i == len(fields)-1 && stops[strings.ToLower(fields[i-1])]: // "finished with value"
 			t.show, t.kind, t.split = lower, unknown, ""
 			return t
@@ -108,8 +105,8 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && lower != "before" && lower != "after" && len(kept) > 0 && ofData(fields[i+1:], lower == "in"): // "AUROC over val set", "error in val"
-		case lower == "on" && len(kept) > 0 && ofData(fields[i+1:], true): // a summary says so once
+		case stops[lower] && lower != "before" && lower != "after" && len(kept) > 0 && sense.AreOfData(fields[i+1:], lower == "in"): // "AUROC over val set", "error in val"
+		case lower == "on" && len(kept) > 0 && sense.AreOfData(fields[i+1:], true): // a summary says so once
 			once = true
 		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower) && !strings.EqualFold(fields[1], "per"): // "after 3 steps loss 0.5"
 			kept = kept[:0]
@@ -139,28 +136,6 @@ func understand(phrase, said string) term {
 		t.name(fields[0]+"_"+base, said)
 	}
 	return t
-}
-
-// withoutSet gives words with the data alone of those that are called by their set: "Validation-Set".
-func withoutSet(words []string) []string {
-	for i, w := range words {
-		if data, set := strings.CutSuffix(strings.ToLower(w), "-set"); set && splits[data] != "" {
-			words[i] = data
-		}
-	}
-	return words
-}
-
-// ofData reports whether words say of which set something is and no more, "over val set"; short says that its name is enough.
-func ofData(words []string, short bool) (said bool) {
-	for _, w := range words {
-		w = strings.ToLower(w)
-		if splits[w] == "" && !fillers[w] {
-			return false
-		}
-		said = said || splits[w] != ""
-	}
-	return said && (len(words) > 1 || short)
 }
 
 // qualifies reports whether the words before a known name belong to it: short
