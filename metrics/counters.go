@@ -23,6 +23,7 @@ type counter struct {
 	leads    bool // it is the first thing that its line says
 
 	episodes bool // what it counts has steps itself
+	outer    bool // another that its line counts with the same word may count in it
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
@@ -136,6 +137,33 @@ func (s *scanner) bounds() bool {
 	}
 	first, _, _ := strings.Cut(strings.ToLower(s.line[i:]), " of ")
 	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || first == "start" || first == "end" || headingWords[first])
+}
+
+// loops marks the counter before one whose key begins at i where the two count with one word: "Outer iter: 3, inner
+// iter: 20". It may be that of an outer loop.
+func (s *scanner) loops(key string, inner counter, i int) {
+	if len(s.found.counters) != 1 || len(s.found.values) > 0 || s.before == "" || inner.unit != unitStep || inner.global {
+		return
+	}
+	outer := &s.found.counters[0]
+	_, next, _ := ofTotal(s.line, outer.at)
+	between := strings.TrimLeft(s.line[next:max(i, next)], " ,;|")
+	word := strings.TrimRight(s.line[:outer.at], " :=")
+	if outer.unit == unitStep && !outer.global && !outer.bare && lexis.IsWord(strings.TrimSpace(between)) && strings.EqualFold(lexis.WordBefore(word), key) && !strings.EqualFold(between+key, word[min(lexis.SkipBlanks(word, s.from), len(word)):]) {
+		outer.outer = true
+	}
+}
+
+// nests finds out whether the first of two counters is of an outer loop: it stays while the other goes up. The other counts
+// anew in each turn of it then, as steps do in an epoch.
+func (c *counters) nests(found []counter) {
+	if len(found) != 2 || !found[0].outer {
+		return
+	}
+	c.nested = c.nested || c.hasStep && found[0].n == c.loops[0] && found[1].n > c.loops[1]
+	if c.loops = [2]float64{found[0].n, found[1].n}; c.nested {
+		found[0].unit = unitEpoch
+	}
 }
 
 // endsEpoch reports whether the line begins as "END epoch:3 train loss_avg: 0.5" does, whose number is at i. One without more
@@ -297,6 +325,9 @@ type counters struct {
 	perEpoch   int64
 	late       int64 // steps of epochs that were over before a line told of the first, or that were longer than this one
 	length     int64 // of an epoch, as its first line said
+
+	loops  [2]float64 // the last two counters of one word
+	nested bool       // the first of them is of an outer loop
 }
 
 // take goes on to where a line says that the run is, and returns by what its
@@ -304,6 +335,7 @@ type counters struct {
 func (c *counters) take(found []counter) Axis {
 	axis := AxisNone
 	best := -1
+	c.nests(found)
 	for i, f := range found {
 		if f.unit == unitEpoch && f.n == 1 && f.total == 1 && c.hasEpoch && c.progress.Epochs == 0 { // of a loop that counts itself
 			axis = max(axis, AxisEpoch)

@@ -257,6 +257,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	}
 	c.leads = len(s.found.counters)+len(s.found.values) == 0 && end-len(key) == lexis.SkipBlanks(s.line, s.from)
 	c.first = end == len(key)+1 && s.line[0] == '['
+	s.loops(key, c, end-len(key))
 	s.found.counters = append(s.found.counters, c)
 	s.mark(key)
 	if v, end, ok := s.atPlace(end-len(key), next); ok && c.unit != unitBatch {
