@@ -19,6 +19,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	if s.pairs = pairs[:0]; remark.TellsBest(line, from, false) { // "best valid: {…}" was told before
 		return found{}, true
 	}
+	named := s.goesOn && strings.Contains(strings.ToLower(line[from:open]), "metric") // then they are of where the run is
 	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
@@ -64,7 +65,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 			}
 		}
 	}
-	s.found.split = said
+	s.found.split, s.assumed = said, named
 	s.found.values = s.judged()
 	return s.found, true
 }
