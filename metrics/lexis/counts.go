@@ -87,7 +87,7 @@ type Count struct {
 	Times       float64 // by which the letter behind the number multiplies it; 0: there is none
 }
 
-// OfTotal reads "20/300", "3 of 10", or "20" alone.
+// OfTotal reads "20/300", "3 of 10", "[20]/[300]" behind its first bracket, or "20" alone.
 func OfTotal(line string, at int) (c Count, next int, ok bool) {
 	f, ok := Number(line, at)
 	if !ok || !(f.Value >= 0 && f.Value <= LargestCount) {
@@ -96,6 +96,13 @@ func OfTotal(line string, at int) (c Count, next int, ok bool) {
 	c.N, c.At, next = f.Value, f.Start, f.Next
 	if times, end := Thousandfold(line, next); end > next {
 		c.N, next, c.Times = math.Round(c.N*times), end, times
+	}
+	if strings.HasPrefix(line[next:], "]/[") && at > 0 && line[at-1] == '[' {
+		total, ok := Number(line, next+len("]/["))
+		if ok && strings.HasPrefix(line[total.Next:], "]") && total.Value >= c.N && total.Value <= LargestCount {
+			c.Total, c.TotalAt, next = total.Value, total.Start, total.Next
+		}
+		return c, next, true
 	}
 	slash := SkipBlanks(line, next)
 	if strings.HasPrefix(line[slash:], "of ") {

@@ -43,9 +43,9 @@ func Sentence(line string, i int) (end, behind, number int) {
 }
 
 // OfOne is where a name that ends at i goes on behind what says of how much it is, when a colon
-// follows: "accuracy for a single minibatch: 80.0"; i where nothing does.
+// follows: "accuracy for a single minibatch: 80.0", "loss across all batches: 0.5"; i where nothing does.
 func OfOne(line string, i int) int {
-	for _, word := range [...]string{" for a ", " for one ", " on a ", " on one ", " of one "} {
+	for _, word := range [...]string{" for a ", " for one ", " on a ", " on one ", " of one ", " across all ", " over all ", " on all "} {
 		if !strings.HasPrefix(line[i:], word) {
 			continue
 		}
