@@ -38,7 +38,7 @@ func Opens(line string) bool {
 }
 
 // Add takes a line that begins or continues a dictionary. When it ends there, it
-// returns the one line that it was; when it turns out to be none, the lines.
+// returns the one line that it was, or one for each record that lies in it; when it turns out to be none, the lines.
 func (o *Dict) Add(line string) (lines []string, ended bool) {
 	body := strings.TrimSpace(line)
 	if o.Begun() && !isMember(body) || len(o.lines) >= mostOpenLines || o.bytes > mostOpenBytes {
@@ -55,7 +55,11 @@ func (o *Dict) Add(line string) (lines []string, ended bool) {
 	if o.depth > 0 {
 		return nil, false
 	}
-	return []string{strings.Join(o.Drop(), " ")}, true
+	whole := strings.Join(o.Drop(), " ")
+	if all := records(whole); all != nil {
+		return all, true
+	}
+	return []string{whole}, true
 }
 
 // Drop forgets what is open, and returns its lines.

@@ -1,0 +1,50 @@
+package spread
+
+import "strings"
+
+// fewestRecords are the objects of lists that make records of them: one may be anything.
+const fewestRecords = 2
+
+// places are the members by which a record says where it is of.
+var places = [...]string{"step", "epoch", "iteration", "global_step"}
+
+// records are the objects in the lists of a dictionary that say each where the run was, as a report of a
+// whole run has them beside its settings; nil where there are not several.
+func records(text string) (all []string) {
+	var open []int // where the brackets are that have not closed
+	var quote byte
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{' || c == '[':
+			open = append(open, i)
+		case (c == '}' || c == ']') && len(open) > 0:
+			start := open[len(open)-1]
+			open = open[:len(open)-1]
+			if c == '}' && len(open) > 0 && text[open[len(open)-1]] == '[' && placed(text[start:i+1]) {
+				all = append(all, text[start:i+1])
+			}
+		}
+	}
+	if len(all) < fewestRecords {
+		return nil
+	}
+	return all
+}
+
+// placed reports whether an object has a member that says where it is of.
+func placed(object string) bool {
+	for _, place := range places {
+		if strings.Contains(object, `"`+place+`": `) || strings.Contains(object, `'`+place+`': `) {
+			return true
+		}
+	}
+	return false
+}
