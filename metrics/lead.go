@@ -268,6 +268,18 @@ func (s *scanner) walled() {
 	}
 }
 
+// nameless reads the number that is all a line says of a step: "Step 1000: 0.2331", "epoch 3 - 1.5459". It is
+// called a value, and has to come more often than one with a name.
+func (s *scanner) nameless() {
+	c := s.found.counters[0]
+	_, next, _ := ofTotal(s.line, c.at)
+	at := remark.Nameless(s.line, next)
+	if f, ok := lexis.Number(s.line, at); ok && at > 0 && c.leads && c.unit != unitBatch && f.Real && f.Next == len(s.line) && len(s.found.values) == 0 {
+		s.found.values = append(s.found.values, value{term: term{show: "value", kind: unknown}, figure: f, bare: true})
+		s.mark("value")
+	}
+}
+
 // ends reads what only the end of a line tells: how far the epoch is, behind a value,
 // "loss: 2.30  [  640/60000]", or what the sentence was about that begins at i.
 func (s *scanner) ends(i int) {

@@ -457,6 +457,8 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 			return false
 		}
 		r.heading.counts(&f, rest[from:])
+	} else if f.values[0].bare { // it may be how long it took, and more stands below
+		r.heading.counts(&f, rest[from:])
 	}
 	r.besideEpochBar(&f)
 	if len(r.taken) > 0 {

@@ -39,6 +39,7 @@ type value struct {
 	doubt   bool   // only a blank stood before it, and its name says nothing
 	owner   string // the label before it
 	best    string // of the best that there was so far, the name of what it is of
+	bare    bool   // nothing names it
 }
 
 // scanner finds "key: value", "key=value" and, for words that are known, "key
@@ -123,6 +124,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
 		if s.rateAlone(); len(s.found.values) == 0 {
 			s.walled()
+			s.nameless()
 		}
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) > 0 {

@@ -89,7 +89,7 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	case v.sure || !v.doubt && r.hasTwin(s.name):
 		s.sure, s.named = true, v.sure
 	case len(s.held) > 0 && (s.shape == shape || s.other == shape):
-		s.sure = s.proves(p, v)
+		s.sure = s.proves(p, v) && !(v.bare && r.knowsNames())
 	default:
 		if v.doubt || !s.goesOn(p) {
 			r.drop(s)
@@ -106,6 +106,16 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	s.waits = false
 	r.release(s)
 	r.emit(s, p)
+}
+
+// knowsNames reports whether any series has a name that was proven: a number without one is of something else then.
+func (r *Reader) knowsNames() bool {
+	for _, s := range r.series {
+		if s.sure {
+			return true
+		}
+	}
+	return false
 }
 
 // hasTwin reports whether the name of a series of some data is that of a metric of other data.
@@ -149,6 +159,7 @@ func (r *Reader) another(s *series) bool {
 const (
 	needs      = 2
 	needsBlank = 3
+	needsBare  = 5
 	mostUnsure = 64 // points of a name that proves nothing are held
 )
 
@@ -156,7 +167,7 @@ const (
 // values of a metric do: not as a count, which goes up by the same each time,
 // and not as a setting, which does not move.
 func (s *series) proves(p Point, v value) bool {
-	if n := len(s.held) + 1; n < needs || v.doubt && n < needsBlank {
+	if n := len(s.held) + 1; n < needs || v.doubt && n < needsBlank || v.bare && n < needsBare {
 		return false
 	}
 	still, counts, falls := true, true, false

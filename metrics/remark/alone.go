@@ -69,6 +69,20 @@ func BestAlone(line string, i int) (start, end, number int) {
 	return start, start + len(strings.TrimRight(line[start:end], " \t")), number
 }
 
+// Nameless is where a number stands that nothing names, behind a colon or a dash at i: "Step 10: 0.5", "epoch 3 - 0.5";
+// 0 where there is neither.
+func Nameless(line string, i int) int {
+	if i < len(line) && line[i] == ']' {
+		i++
+	}
+	for _, sign := range [...]string{": ", " - ", " : "} {
+		if strings.HasPrefix(line[i:], sign) {
+			return lexis.SkipBlanks(line, i+len(sign))
+		}
+	}
+	return 0
+}
+
 // BehindBullet is a line without the sign before it that makes an item of a list of a name and a
 // number alone: "  - loss: 0.5", " + global correct: 71.2%". Any other line stays.
 func BehindBullet(line string) string {
