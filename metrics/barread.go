@@ -33,7 +33,7 @@ type bars struct {
 	epoch               counter
 	wholeAt, wholeTotal float64               // epoch and length of the last bar of an epoch
 	stale               map[string]shownValue // values of validation that were seen last
-	first               []string              // names that the bar showed before its end, when it was seen first
+	first               []string              // names that it showed at first; of the end of an epoch alone, none
 	last                lastFrame
 	epochs              epochBar
 	closed, anew        bool   // the frame that is held ended its row; and is of another bar than the one before
@@ -167,7 +167,7 @@ func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	}
 	if another {
 		p.frames, p.told, p.began, p.ahead, p.first = 0, false, now, false, p.first[:0]
-		for i := 0; b.N < b.Total && i < len(f.values); i++ {
+		for i := 0; !(b.Whole && b.N == b.Total) && i < len(f.values); i++ {
 			p.first = append(p.first, f.values[i].show)
 		}
 	}
@@ -311,7 +311,7 @@ func (p *bars) validated() bool {
 // measured reports whether a value stands at the end of a bar that did not show it before: it is of
 // this epoch, and may be what it was in the one before.
 func (p *bars) measured(show string) bool {
-	return p.frame.N == p.frame.Total && (p.frames > 1 || p.frame.Whole) && !slices.Contains(p.first, show)
+	return p.frame.N == p.frame.Total && !slices.Contains(p.first, show)
 }
 
 // onlyEnd reports whether of a bar that has come to its end, or is endless, nothing else was

@@ -26,3 +26,34 @@ func TestAnObjectOfSettingsIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestACallInSourceCodeIsNoOutput(t *testing.T) {
+	for line, want := range map[string]bool{
+		`    wandb.log({"acc": 0.5}, step=1)`:    true,
+		`run.log_metric({'loss': 0.5})`:          true,
+		`OrderedDict({'loss': 0.5})`:             false,
+		`collections.OrderedDict({'loss': 0.5})`: false,
+		`metrics({'loss': 0.5})`:                 false,
+		`step 3: wandb.log({'loss': 0.5})`:       false,
+		`my.log({'loss': 0.5}) and then some`:    false,
+		`epoch 1: {'loss': 0.5}`:                 false,
+	} {
+		if got := IsCall(line); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+func TestABestValueStandsAlone(t *testing.T) {
+	for line, want := range map[string]string{
+		"Best rmse score: 0.5":        "rmse score",
+		"  best val acc = 0.5":        "val acc",
+		"Best epoch 3, val loss: 0.5": "",
+		"Best: 0.5":                   "",
+		"The best score: 0.5":         "",
+	} {
+		if start, end, _ := BestAlone(line, 0); line[start:end] != want {
+			t.Errorf("%s: %q", line, line[start:end])
+		}
+	}
+}
