@@ -4,6 +4,7 @@
 package remark
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -201,10 +202,11 @@ func isClaim(text string) bool {
 	if !strings.Contains(text, "hiev") && !strings.Contains(text, "tain") { // cheaply
 		return false
 	}
-	for _, claim := range claims {
-		if _, what, ok := strings.Cut(text, claim); ok && strings.Contains(what, " of ") && (what[0] == ' ' || strings.HasPrefix(what, "n ")) {
-			return true
-		}
+	if !strings.Contains(text, " of ") { // few lines go on
+		return false
 	}
-	return false
+	return slices.ContainsFunc(claims[:], func(claim string) bool {
+		_, what, ok := strings.Cut(text, claim)
+		return ok && strings.Contains(what, " of ") && (what[0] == ' ' || strings.HasPrefix(what, "n "))
+	})
 }
