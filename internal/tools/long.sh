@@ -19,7 +19,7 @@ beside=./internal/hostsstory last=./internal/manynodes
 failed=0
 
 whole() {
-    names=$(awk -v marks="$marks[(]" '/^func / { name = $2; sub(/\(.*/, "", name) } $0 ~ marks { print name }' "$1"/*_test.go | sort -u | paste -sd '|' -)
+    names=$(awk -v marks="${marks}[(]" '/^func / { name = $2; sub(/\(.*/, "", name) } $0 ~ marks { print name }' "$1"/*_test.go | sort -u | paste -sd '|' -)
     echo "$1: $names"
     go test -vet=off -count=1 -timeout 60m -run "^($names)\$" "$1"
 }
@@ -28,7 +28,7 @@ said=$(mktemp) || exit
 trap 'rm -f "$said"' EXIT
 whole $beside >"$said" 2>&1 &
 waits=$!
-for dir in $(grep -rlE --include='*_test.go' "$marks[(]" . | xargs -n 1 dirname | sort -u); do
+for dir in $(grep -rlE --include='*_test.go' "${marks}[(]" . | xargs -n 1 dirname | sort -u); do
     case $dir in "$beside" | "$last") continue ;; esac
     whole "$dir" || failed=1
 done
