@@ -39,7 +39,7 @@ func (s *scanner) judged() []value {
 			continue
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
 		case v.paired && v.kind == unknown && scored: // one of several that a loss is among
-		case v.paired && v.kind == unknown || !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
+		case v.paired && v.kind == unknown || !placed && !scored && !s.below && !s.ofSplit(v) && !(s.goesOn && remark.IsNew(s.line[s.from:])) && !(v.rate && v.kind >= measure && !v.blank):
 			s.passedOver.add(v.show, "nothing says where the run was, and no loss or score stands beside it")
 			continue
 		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.Real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v) && !(vouched && v.Real && !v.blank):

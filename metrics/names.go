@@ -35,6 +35,7 @@ var stops = set(`with at after before to from of for in by and a an got has have
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
 	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "learnrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
+	"new_lr": "lr", "new_learning_rate": "lr", // what is new is what it is from here on
 	"learn": "train/loss",
 }
 

@@ -375,7 +375,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	alone := remark.IsAlone(rest[from:])
 	below, row := r.heading.record && alone, r.heading.record && !alone && remark.IsPairs(rest[from:])
 	under := (row || r.heading.record && !alone && !r.heading.rows && (!r.heading.bare || lexis.IsDigit(rest[len(rest)-1]))) && !r.redrawn.here // the line before only counts: this one is of that place
-	r.heading.record, r.heading.rows, r.heading.bare, r.heading.epoch = below || row, row, false, r.heading.epoch && below
+	r.heading.record, r.heading.rows, r.heading.bare, r.heading.epoch = below || row || r.heading.record && remark.IsListed(rest[from:]), row, false, r.heading.epoch && below
 	indented := rest[0] == ' ' || rest[0] == '\t'
 	r.goesOn = r.goesOn && indented // what a line said that had no room for more
 	under = under || r.goesOn

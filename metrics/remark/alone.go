@@ -125,3 +125,18 @@ func IsSentence(text string) bool {
 	}
 	return n >= fewestOfSentence && !strings.ContainsAny(text, ":=|[#")
 }
+
+// IsNew reports whether a line tells alone of what something is from here on: "New LR: 0.001". It belongs to where the
+// run is, as no setting does.
+func IsNew(line string) bool {
+	const fresh = "new "
+	i := lexis.SkipBlanks(line, 0)
+	return len(line)-i > len(fresh) && strings.EqualFold(line[i:i+len(fresh)], fresh) && IsAlone(line[i:])
+}
+
+// IsListed reports whether a line is a name and a list and no more: "IoU: ['93.9', '91.5']". Between names and numbers
+// alone it tells of the same place as they do.
+func IsListed(line string) bool {
+	name, list, ok := strings.Cut(strings.TrimSpace(line), ": [")
+	return ok && lexis.IsWord(strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), "_", "")) && strings.IndexByte(list, ']') == len(list)-1
+}

@@ -22,9 +22,9 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var Words = table(map[Kind]string{
 	Score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo nelbo lpips reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
+		logloss elbo nelbo lpips maxf1 maxfm reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
 	Weak: `error err fb1 map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
-	Measure: `lr learning_rate lrate learnrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
+	Measure: `lr new_lr new_learning_rate learning_rate lrate learnrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl kld temperature beta speed tflops tflop variance`,
 	Never: `eta elapsed time times duration remaining runtime walltime hrs bt btime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
