@@ -92,7 +92,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	c.episodes = strings.HasPrefix(key[1:], "pisode")
 	c.global = joined || isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
-	if c.vague = plural && c.total == 0 && !c.global && !(opened && sep == '-') && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
+	if c.vague = plural && c.total == 0 && !c.global && !(opened && sep == '-') && !s.behindEpoch(key, at) && !lexis.IsSeen(s.line[:at]); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
 	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) || lexis.HasUnit(s.line, next) && lexis.IsMeasured(s.line[c.at:next]) { // "time for 1 epoch: 29.04 secs"

@@ -231,8 +231,9 @@ func (h *heading) of(line string) (split string, pairs bool) {
 
 // recorded is what a line alone, below one that only counts, says of what was measured there:
 // no whole number, and no learning rate, which is told as a setting. Below a line that says
-// which epoch of how many it is, the rate has to prove itself: it comes again, and moves.
-func (h *heading) recorded(f found) []value {
+// which epoch of how many it is, the rate has to prove itself: it comes again, and moves. Where it is
+// indented, it is of that block: it comes again in another.
+func (h *heading) recorded(f found, indented bool) []value {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return f.values
 	}
@@ -242,6 +243,8 @@ func (h *heading) recorded(f found) []value {
 		return nil
 	case h.epoch && v.show == "lr":
 		v.kind, v.sure, v.Start = unknown, false, -1 // of this line alone: another like it is a setting
+	case v.kind == measure && indented && !strings.HasSuffix(v.show, "norm"):
+		v.kind, v.sure, v.recurs, v.Start = unknown, false, true, -1
 	case v.kind == measure && !strings.HasSuffix(v.show, "norm"):
 		return nil
 	}

@@ -405,7 +405,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
 		if !neighbour && below {
-			f.values = r.heading.recorded(f)
+			f.values = r.heading.recorded(f, indented)
 		}
 		if under && len(f.counters) == 0 && len(f.values) == 1 && f.values[0].blank && f.values[0].Next == len(rest) { // a name and a number with a blank between
 			r.heading.record, r.heading.bare = true, true

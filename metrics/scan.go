@@ -40,6 +40,7 @@ type value struct {
 	owner   string // the label before it
 	best    string // of the best that there was so far, the name of what it is of
 	bare    bool   // nothing names it
+	recurs  bool   // it is a metric when it comes at another place, whether it moves or not
 }
 
 // scanner finds "key: value", "key=value" and, for words that are known, "key
@@ -223,7 +224,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	if strings.HasPrefix(s.line[at:], "#:") { // step#: 100
 		at++
 	}
-	sep, at := lexis.Separator(s.line, at)
+	sep, at := lexis.Separator(s.line, lexis.BehindSeen(s.line, at))
 	if n := end + len("=="); strings.HasPrefix(s.line[end:], "==") && lexis.Digits(s.line, n) > n { // "Epoch==3 early stop"
 		sep, at = '=', n
 	}

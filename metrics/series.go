@@ -83,7 +83,7 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	}
 	switch {
 	case s.sure:
-	case v.best != "": // it is told once when all is over, or at each place
+	case v.best != "" || v.recurs: // it is told once when all is over, or at each place
 		s.sure = len(s.held) > 0 && !samePlace(s.last, p)
 		s.named = s.sure
 	case v.sure || !v.doubt && r.hasTwin(s.name):

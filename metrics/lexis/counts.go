@@ -218,3 +218,23 @@ func SmallInt(s string) int {
 	}
 	return n
 }
+
+// seen are words behind a plural that make it where the run is, and not how long it will be: "Epochs seen: 3".
+var seen = [...]string{" seen", " done", " completed", " finished", " elapsed"}
+
+// BehindSeen is where a line goes on behind such a word at i; i where there is none, or no colon behind it.
+func BehindSeen(line string, i int) int {
+	for _, word := range seen {
+		if strings.HasPrefix(line[i:], word+":") {
+			return i + len(word)
+		}
+	}
+	return i
+}
+
+// IsSeen reports whether a text ends in such a word and its colon.
+func IsSeen(text string) bool {
+	text = strings.TrimRight(text, " ")
+	cut := strings.LastIndexByte(text, ' ')
+	return cut > 0 && BehindSeen(text, cut) > cut
+}

@@ -149,7 +149,7 @@ func classifyParts(parts []string) Kind {
 			return Never
 		case last && (p == "total" || Parted[strings.TrimRight(p, "0123456789")]) && best == Score: // loss/train/total, loss_head1
 		case last && Lengths[p] && OfEpisodes(parts): // what an episode came to
-		case last && k == Never && !((p == "max" || p == "min") && OfEpisodes(parts)):
+		case last && k == Never && !((p == "max" || p == "min") && (OfEpisodes(parts) || i > 0 && norms[parts[i-1]])):
 			return Never
 		case k >= Weak:
 			best = max(best, k)
@@ -166,6 +166,9 @@ func classifyParts(parts []string) Kind {
 // OfData are measures of a model on data, which a training and its validation have each,
 // and not of the run, which has one learning rate and one speed.
 var OfData = Set("kl kld entropy variance")
+
+// norms are what has a least and a greatest of several, as those of the rows of a matrix, which were measured and not set.
+var norms = Set("norm norms")
 
 // Lengths are words for how long something is.
 var Lengths = Set("len length")
