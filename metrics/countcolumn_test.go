@@ -37,7 +37,7 @@ func TestAFirstColumnThatCountsIsNoSeries(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"gaps": {"starting\ngen  nevals  avg      min\n0    30      10.5     0.25\n1    22      3.25     0.125\n2    26      0.75     0.0625\n",
-			"nevals step 0:30 1:22 2:26\navg step 0:10.5 1:3.25 2:0.75\nmin step 0:0.25 1:0.125 2:0.0625\n"},
+			"avg step 0:10.5 1:3.25 2:0.75\nmin step 0:0.25 1:0.125 2:0.0625\n"},
 		"a box": {"|  iter  |  target  |  x  |\n-------------------\n|  1  |  -7.5  |  0.25  |\n|  2  |  -1.5  |  0.5  |\n|  3  |  -6.5  |  0.75  |\n",
 			"target step 1:-7.5 2:-1.5 3:-6.5\nx step 1:0.25 2:0.5 3:0.75\n"},
 		"a target that stays": {"step  target  score\n1     0.9     0.25\n2     0.9     0.5\n3     0.9     0.75\n", "score step 1:0.25 2:0.5 3:0.75\n"},

@@ -3,8 +3,10 @@ package metrics
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/csvhead"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/sense"
 )
@@ -19,6 +21,7 @@ type csvRows struct {
 	add     func(...Point)
 	ranks   ranks
 	judged  bool
+	things  bool // rows are of things, and not of moments
 	counts  bool // the first column says where a row belongs
 	runs    bool // a total of steps does
 	held    []csvRow
@@ -30,6 +33,7 @@ type csvRow struct {
 	at     place
 	values []float64
 	split  string // that a cell says
+	texts  csvhead.Texts
 }
 
 func (t *csvRows) read(cells []string) {
@@ -52,6 +56,7 @@ func (t *csvRows) read(cells []string) {
 			row.values[i] = f.Value
 		} else if !ok {
 			row.split = cmp.Or(splits[strings.ToLower(cell)], row.split)
+			row.texts.Add(cell, i)
 		}
 	}
 	if t.ranks.passes(&row.at) {
@@ -73,7 +78,7 @@ func (t *csvRows) mayCount(row csvRow) bool {
 		return false
 	}
 	n, name := row.values[0], strings.ToLower(t.columns[0])
-	return n >= 0 && n <= largestCount && n == math.Trunc(n) && sense.Of(name) < measure && !lexis.IsClock(name) && name != "time"
+	return n >= 0 && n <= largestCount && n == math.Trunc(n) && sense.Of(name) < measure && !lexis.IsClock(name)
 }
 
 // end judges the first column by the rows that are held, and tells of them.
@@ -86,6 +91,9 @@ func (t *csvRows) end() {
 		t.runs = t.runs && (i == 0 || row.at.runsFrom(t.held[i-1].at))
 		t.counts = t.counts && t.mayCount(row) && (i == 0 || t.stride(i) > 0 && t.stride(i) == t.stride(1))
 	}
+	t.things = !t.counts && !t.runs && !slices.ContainsFunc(t.held, func(row csvRow) bool {
+		return row.split != "" || row.at.x != AxisNone || row.at.inEpoch || !math.IsNaN(row.at.epoch) || !row.texts.OfThing(t.columns)
+	})
 	for _, row := range t.held {
 		t.tell(row)
 	}
@@ -97,6 +105,9 @@ func (t *csvRows) end() {
 func (t *csvRows) stride(i int) float64 { return t.held[i].values[0] - t.held[i-1].values[0] }
 
 func (t *csvRows) tell(row csvRow) {
+	if t.things {
+		return
+	}
 	if n := row.values; t.counts && n[0] != absentValue {
 		row.at.step, row.at.x, n[0] = n[0], AxisStep, absentValue
 	}

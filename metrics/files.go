@@ -101,7 +101,7 @@ func (p *place) takes(name string, v float64) bool {
 		p.total = v
 	case (name == "rank" || name == "global_rank" || name == "process_index") && v == math.Trunc(v):
 		p.rank = v
-	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
+	case name == "nevals" || name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model, or of what was tried for a row
 	case strings.HasPrefix(name, "total_") && sense.Words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && lexis.IsTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false

@@ -26,14 +26,16 @@ type heading struct {
 	rows   bool   // or rows of several
 	epoch  bool   // that line says which epoch of how many it is
 	bare   bool   // or names and numbers with a blank between
+	things bool   // it is a list of what has an importance each, and no value of the training
 	fresh  bool   // nothing came below it yet, and an empty line does not end it
 }
 
 // begins takes a line that is no more than a split, with what people put around
 // it, or where a branch of a tree begins; false for any other.
 func (h *heading) begins(line string, branch bool) bool {
-	if line == "" || len(line) > 2*longestName {
-		return false
+	if things := remark.Weighs(line, h.things); things || h.things || line == "" || len(line) > 2*longestName {
+		h.things = things
+		return things
 	}
 	decorated := branch || strings.IndexByte("-=*#[<+~>", line[0]) >= 0 || strings.HasSuffix(line, ":") || strings.IndexByte(line, ' ') > 0
 	text := strings.Trim(line, " -=*#:[]<>+~|.")

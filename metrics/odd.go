@@ -105,5 +105,5 @@ func (r *Reader) skipped(line string) bool {
 		r.best, r.counted = r.counted, false
 		return true
 	}
-	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "slurmstepd") || strings.HasPrefix(line, "srun: ") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || remark.IsBeginning(line, !r.placed()) || remark.IsSettings(line) || remark.IsCall(line)
+	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "slurmstepd") || strings.HasPrefix(line, "srun: ") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || remark.IsBeginning(line, !r.placed()) || remark.IsStart(line) || remark.IsSettings(line) || remark.IsCall(line)
 }

@@ -93,11 +93,11 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if lexis.IsDigit(line[start]) && countsBefore(line[start:end]) {
+		if lexis.IsDigit(line[start]) && sense.CountsBefore(line[start:end]) {
 			i = end
 			continue
 		}
-		if last < 0 || !lexis.Continues(line[last:start]) && !s.ofNumber(first, last, start) || line[last-1] == '.' && !shortened(s.before, lexis.IsBehindNumber(line, last)) {
+		if last < 0 || !lexis.Continues(line[last:start]) && !s.ofNumber(first, last, start) || line[last-1] == '.' && !sense.Shortened(s.before, lexis.IsBehindNumber(line, last)) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"

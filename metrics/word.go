@@ -5,7 +5,6 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
-	"github.com/dlwb/dlwb/metrics/sense"
 )
 
 // oddKey is where the colon stands that ends a name which has '=' or ':'
@@ -25,13 +24,6 @@ func oddKey(line string, start, end int) int {
 		return i
 	}
 	return 0
-}
-
-// countsBefore reports whether the number of a word counts, and no name begins with it: "Epoch 1-train loss", but not "1-shot acc".
-func countsBefore(word string) bool {
-	_, name, _ := strings.Cut(strings.ToLower(word), "-")
-	first, _, _ := strings.Cut(name, "_")
-	return splits[first] != "" || sense.Of(name) >= weak
 }
 
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
@@ -146,16 +138,6 @@ func ratio(line string, v value) (figure, bool) {
 		return figure{}, false
 	}
 	return figure{Value: 100 * v.figure.Value / total.Value, Start: -1, Next: total.Next, Real: true}, true
-}
-
-// ending are short words that a sentence ends with: "Done. Best loss: 0.1".
-var ending = set(`done end ok yes no exit stop over`)
-
-// shortened reports whether a word before a full stop may be cut short, so that
-// the sentence goes on, "Val. Loss", as it does not behind a unit: "1200 SPS. Loss".
-func shortened(word string, unit bool) bool {
-	word = word[strings.LastIndexByte(word, '-')+1:] // Mel-Spec. Error
-	return len(word) < 6 && !unit && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 
 // alone reports whether a word is all that stands between two bars or in

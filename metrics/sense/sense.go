@@ -37,7 +37,7 @@ var Words = table(map[Kind]string{
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
 		nnzs bias flos timing ms kb mb gb tb kib mib gib tib pct seq blocks bins reader percentile percentiles quantile loss_scale lossscale grad_acc checkpoints scaler
-		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label freedom dur copypaste improved oom free seqlen wandb dt timer counter found passes complete completed mins tot highest lowest`,
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label freedom dur copypaste improved oom free seqlen wandb dt timer counter nevals found passes complete completed mins tot highest lowest`,
 })
 
 // table turns lists of words by kind into kinds by word.
