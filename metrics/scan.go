@@ -477,6 +477,9 @@ func (s *scanner) context(key string, start, end int) {
 	} else if name, ok := remark.One(s.line, end); ok && few[lower] && start == lexis.SkipBlanks(s.line, s.from) { // "Task mnli -- dev acc: 84.4"
 		s.thing = lower + "_" + name
 	}
+	if s.thing == "" && len(s.found.values) == 0 {
+		s.thing = remark.Party(s.line, start, end)
+	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
