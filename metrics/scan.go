@@ -346,6 +346,9 @@ func (s *scanner) value(start, end int, v value) bool {
 			name = s.names.owned(s.group, s.line[start:end])
 		}
 	}
+	if of := remark.GroupOf(s.line, start, end); of != "" {
+		name = of + "_" + strings.TrimPrefix(name, of+" ")
+	}
 	if v.term = s.names.term(name, said); v.kind == unknown && strings.Contains(name, " valid ") {
 		v.term = s.names.term(name, "")
 	}
@@ -477,9 +480,7 @@ func (s *scanner) context(key string, start, end int) {
 	} else if name, ok := remark.One(s.line, end); ok && few[lower] && start == lexis.SkipBlanks(s.line, s.from) { // "Task mnli -- dev acc: 84.4"
 		s.thing = lower + "_" + name
 	}
-	if s.thing == "" && len(s.found.values) == 0 {
-		s.thing = remark.Party(s.line, start, end)
-	}
+	s.thing = cmp.Or(s.thing, remark.Party(s.line, start, end))
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}

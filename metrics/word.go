@@ -77,6 +77,9 @@ func interval(line string, i int) (last counter, end int) {
 // counts) or in "tensor(1.5, device=…)".
 func (s *scanner) valueAt(i int) (v value, ok bool) {
 	line := s.line
+	if f, in := lexis.InParens(line, i); in { // D loss: (-28.5)
+		return value{figure: f}, true
+	}
 	opened, loose := 0, false // brackets, and a blank behind one, as arrays are printed
 	for range 3 {
 		if i >= len(line) || lexis.IsDigit(line[i]) || line[i] == '-' || line[i] == '.' {

@@ -18,3 +18,12 @@ func Stated(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(text), ",", ""), "%"), 64)
 	return v, err == nil
 }
+
+// InParens reads a number that stands at i in parentheses of its own, behind the sign of its name: "loss: (-28.5)".
+func InParens(line string, i int) (f Figure, ok bool) {
+	if i < 2 || i+2 >= len(line) || line[i] != '(' || line[i-1] != ' ' || line[i-2] != ':' && line[i-2] != '=' {
+		return f, false
+	}
+	f, ok = Number(line, i+1)
+	return f, ok && f.Real && f.Next < len(line) && line[f.Next] == ')'
+}
