@@ -25,7 +25,7 @@ func TestAFirstColumnThatCountsIsNoSeries(t *testing.T) {
 		"whole numbers that do not count": {"hits,misses\n3,4\n9,2\n4,1\n", "hits ordinal 0:3 1:9 2:4\nmisses ordinal 0:4 1:2 2:1\n"},
 		"a column that says it":           {"gen,epoch,avg\n3,0,4.5\n9,1,4.25\n", "gen epoch 0:3 1:9\navg epoch 0:4.5 1:4.25\n"},
 		"a score":                         {"reward,length\n1,30\n2,31\n3,40\n", "reward ordinal 0:1 1:2 2:3\nlength ordinal 0:30 1:31 2:40\n"},
-		"a clock":                         {"time,loss\n1,0.5\n2,0.25\n3,0.125\n", "time ordinal 0:1 1:2 2:3\nloss ordinal 0:0.5 1:0.25 2:0.125\n"},
+		"a clock":                         {"time,loss\n1,0.5\n2,0.25\n3,0.125\n", "loss step 1:0.5 2:0.25 3:0.125\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var set Set
