@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -210,7 +211,7 @@ func ReadTrainerState(r io.Reader, add func(...Point)) (Progress, error) {
 		}
 		at := nowhere()
 		var rest []braces.Pair
-		for _, key := range sortedKeys(entry) {
+		for _, key := range slices.Sorted(maps.Keys(entry)) {
 			v, ok := jsonNumber(entry[key])
 			if ok && !at.takes(key, v) {
 				rest = append(rest, braces.Pair{Key: key, Value: v})
@@ -324,7 +325,7 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	if err := json.Unmarshal(text, &lists); err != nil {
 		return fmt.Errorf("read the JSON: %w", err)
 	}
-	for _, name := range sortedKeys(lists) {
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		var values []json.RawMessage
 		if json.Unmarshal(lists[name], &values) != nil || new(place).takes(name, 0) {
 			continue
@@ -367,13 +368,4 @@ func ReadEvents(r io.Reader, add func(...Point)) ([]tfevent.Fault, error) {
 			}
 		}
 	}
-}
-
-func sortedKeys(m map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -100,15 +100,20 @@ const mostKnown = 256
 // phaseWords say that something begins, beside the name of a split.
 var phaseWords = set(`begin begins beginning start starts started starting running run doing performing now on the set data dataset model step loop phase epoch`)
 
-// begins takes a line that says that a validation or a training begins; false
-// for any other.
-func (p *phase) begins(line string, at int64) bool {
+// begins takes a line that says that a validation or a training begins, and perhaps where the
+// run is: "EVALUATION | DEV SET | AFTER 100 BATCHES"; false for any other.
+func (p *phase) begins(line string, c *counters) bool {
 	if len(line) > longestName || len(line) < 4 {
 		return false
 	}
 	text := strings.Trim(line, " -=*#:[]<>+~|.!")
 	dots := strings.HasSuffix(line, "...") || strings.HasSuffix(line, "…")
 	split, said, i := "", dots, 0
+	head, number, word := remark.After(text)
+	after := counterOf(number, noUnit)
+	if after.unit, _ = unitOf(word); after.unit != noUnit {
+		text, after.global = head, after.unit != unitEpoch
+	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(c rune) bool { return c == ' ' || c == ':' }) {
 		switch i++; {
 		case i == 1 && (word == "evaluate" || word == "evaluating") && strings.IndexByte(text, ':') > 0: // "evaluate:dev"
@@ -129,7 +134,10 @@ func (p *phase) begins(line string, at int64) bool {
 	if split == "" || !said {
 		return false
 	}
-	if p.split, p.from = split, at; split == "train" {
+	if after.unit != noUnit {
+		c.take([]counter{after})
+	}
+	if p.split, p.from = split, c.raw; split == "train" {
 		p.split, p.told = "", true
 	}
 	return true
