@@ -12,13 +12,19 @@ func EndsCount(line string, i int) bool {
 	}
 	switch line[i] {
 	case ':':
-		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || IsLetter(line[i+1]) // "epoch 1/5:loss: 0.5"
+		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || IsLetter(line[i+1]) || endsIn(line, i+1) // "epoch 1/5:loss: 0.5", "accuracy epoch 3:0.6649"
 	case '[', '.':
 		return line[i] == '[' || strings.HasPrefix(line[i:], "..") || i+1 == len(line)
 	case '/':
 		return i+1 < len(line) && IsLetter(line[i+1])
 	}
 	return StandsAlone(line, i)
+}
+
+// endsIn reports whether a number with a fraction, which is no part of a clock, is all that stands from i on.
+func endsIn(line string, i int) bool {
+	f, ok := Number(line, i)
+	return ok && f.Real && f.Next == len(line) && !(line[i] == '0' && IsDigit(line[i+1]))
 }
 
 // InBracket is behind a bracket at i and the letter or two that may say what is
