@@ -97,8 +97,7 @@ type Reading struct {
 	Points []Point
 }
 
-// NewReader makes a reader. Expressions that do not compile are left out: the
-// profile was checked before.
+// NewReader makes a reader. Expressions that do not compile are left out: the profile was checked before.
 func NewReader(user []UserMetric) *Reader {
 	r := &Reader{book: book(), series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true, sources: label.Sources{Counts: countsWord}}
 	for _, u := range r.user {
@@ -118,8 +117,7 @@ func NewReader(user []UserMetric) *Reader {
 	return r
 }
 
-// Explain has told called for each line that gave points or said where the run
-// is.
+// Explain has told called for each line that gave points or said where the run is.
 func (r *Reader) Explain(told func(Reading)) {
 	if r.told = told; told != nil {
 		r.scanner.passedOver = passedOver{}
@@ -300,8 +298,11 @@ func (r *Reader) read(line string, hash uint64) bool {
 		}
 	}
 	if b, ok := gauge.Read(rest); ok {
+		at := gauge.Glued(rest)
 		r.rule = "progress bar"
-		r.bar(b, rank)
+		if r.bar(b, rank); at < len(rest) {
+			r.line(rest[at:])
+		}
 		return true
 	}
 	if tentative && (r.tables.guess != nil || r.tables.guessed) { // "0: " may be where a row is
