@@ -255,7 +255,7 @@ func (h *heading) recorded(f found, indented bool) []value {
 		v.kind, v.sure, v.Start = unknown, false, -1 // of this line alone: another like it is a setting
 	case v.kind == measure && indented && !strings.HasSuffix(v.show, "norm"):
 		v.kind, v.sure, v.recurs, v.Start = unknown, false, true, -1
-	case v.kind == measure && !strings.HasSuffix(v.show, "norm"):
+	case v.kind == measure && !strings.HasSuffix(v.show, "norm") && !sense.OfData[v.show[strings.LastIndexByte(v.show, '/')+1:]]:
 		return nil
 	}
 	return f.values

@@ -51,7 +51,8 @@ func IsAlone(line string) bool {
 	if ok && f.Next < len(line) && line[f.Next] == '%' {
 		f.Next++
 	}
-	behind := strings.Trim(line[f.Next:], " ,;")
+	behind, _, _ := strings.Cut(line[f.Next:], "<-") // "0.5	<---- what this is"
+	behind = strings.Trim(behind, " \t,;")
 	return ok && (IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
 }
 
