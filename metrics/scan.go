@@ -420,7 +420,7 @@ func (s *scanner) behind(next int) int {
 		return max(s.ofOthers(at+len("% (")), next)
 	}
 	if at >= len(s.line) || s.line[at] != '(' {
-		return next
+		return lexis.BehindGlued(s.line, next)
 	}
 	at = lexis.SkipBlanks(s.line, at+1)
 	if end := cmp.Or(s.ofSplits(at), s.ofOthers(at)); end > 0 {

@@ -202,6 +202,8 @@ func StandsAlone(line string, i int) bool {
 		return true
 	case '/': // 23.33%/80.00%
 		return i > 0 && line[i-1] == '%' && IsDigit(after)
+	case '[': // "0.96[Parallel(n_jobs=1)]: …" is another line
+		return BehindGlued(line, i) > i
 	case '*': // the mark of a best value
 		return after == ' '
 	case ':': // "0.9012: 0s": what is left of the longer row that was here
