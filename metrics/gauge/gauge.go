@@ -202,7 +202,7 @@ func kerasBar(text string) (b Bar, ok bool) {
 	default:
 		return b, false
 	}
-	return Bar{N: c.N, Total: c.Total, Body: rest, Whole: true}, true
+	return Bar{N: c.N, Total: c.Total, Body: newest(rest), Whole: true}, true
 }
 
 // innerBar reads "[=== 2/40 ==>.......]  Loss: 1.67 | Acc: 41.0%", which counts inside its picture.

@@ -19,3 +19,18 @@ func Glued(text string) int {
 	}
 	return at
 }
+
+// newest is what the last of several frames says that stand behind each other where the backspaces between them were
+// dropped: " - ETA: 0s - loss: 0.9 - acc: 0.7 - 10s - loss: 0.8 - acc: 0.71".
+func newest(body string) string {
+	end := strings.LastIndex(body, "s - ")
+	if end < 0 || !strings.HasPrefix(body, " - ETA: ") {
+		return body
+	}
+	const dash = " - "
+	start := len(strings.TrimRight(body[:end], "0123456789")) - len(dash)
+	if start > 0 && strings.HasPrefix(body[start:], dash) && start+len(dash) < end {
+		return body[start:]
+	}
+	return body
+}
