@@ -89,6 +89,7 @@ func (h *heading) loosely(line string) bool {
 type phase struct {
 	split string
 	told  bool            // that a training begins was told as well: only that ends a validation
+	after counter         // where it said that it is; no unit: nowhere
 	from  int64           // the step at which the training was
 	known map[uint64]bool // shapes of lines before the first phase
 	last  uint64          // of them
@@ -102,7 +103,7 @@ var phaseWords = set(`begin begins beginning start starts started starting runni
 
 // begins takes a line that says that a validation or a training begins, and perhaps where the
 // run is: "EVALUATION | DEV SET | AFTER 100 BATCHES"; false for any other.
-func (p *phase) begins(line string, c *counters) bool {
+func (p *phase) begins(line string, at int64) bool {
 	if len(line) > longestName || len(line) < 4 {
 		return false
 	}
@@ -134,10 +135,7 @@ func (p *phase) begins(line string, c *counters) bool {
 	if split == "" || !said {
 		return false
 	}
-	if after.unit != noUnit {
-		c.take([]counter{after})
-	}
-	if p.split, p.from = split, c.raw; split == "train" {
+	if p.split, p.from, p.after = split, at, after; split == "train" {
 		p.split, p.told = "", true
 	}
 	return true
@@ -184,6 +182,9 @@ func (r *Reader) inPhase(f *found) bool {
 	}
 	f.values = slices.Clone(f.values)
 	r.scanner.names.ofData(f.values, split)
+	if p.after.unit != noUnit && len(f.counters) == 0 {
+		f.counters = append(f.counters, p.after)
+	}
 	for i, c := range f.counters {
 		if c.unit != unitEpoch && c.total > 0 {
 			f.pass, f.pass.inEpoch = c, false

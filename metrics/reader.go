@@ -366,7 +366,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	if r.heading.begins(rest[from:], line[0] == 0xe2) || r.phase.begins(rest[from:], &r.counters) || r.heading.loosely(rest[from:]) {
+	if r.heading.begins(rest[from:], line[0] == 0xe2) || r.phase.begins(rest[from:], r.counters.raw) || r.heading.loosely(rest[from:]) {
 		return true
 	}
 	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
