@@ -27,8 +27,7 @@ func pairs() int {
 func TestChaosOnRealHosts(t *testing.T) {
 	t.Parallel()
 	seed := seed(t)
-	cells := asked(cellsVar, sample.Part(t, fewCells/2, fewCells, "moments"))
-	cuts := sample.Part(t, fewCuts/2, fewCuts, "cuts")
+	cells, cuts := asked(cellsVar, sample.Part(t, fewCells/2, fewCells, "moments")), fewCuts
 	if all() {
 		cuts = allCuts
 	}

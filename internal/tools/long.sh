@@ -9,6 +9,7 @@
 # hosts on this one machine leave nobody else a processor, and come last.
 set -u
 cd "$(dirname "$0")/../.." || exit
+unset DLWB_LIGHT
 marks='sample[.]Of'
 if [ "${1:-}" = stories ]; then
     marks='sample[.](Leave|Part)'
