@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // shows waits until a terminal has shown all of the texts.
@@ -58,6 +60,7 @@ func TestDownOnATerminalShowsWhatGoesAndWantsTheNameOfALiveCluster(t *testing.T)
 }
 
 func TestDownSaysWhatIsSavedAfterARunAndYesAnswersForScripts(t *testing.T) {
+	sample.Leave(t)
 	b := newBed(t).withOneNode()
 	b.profile(fmt.Sprintf(lossScript, 3, 0.01)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x')\n", "results: {paths: [outputs/]}\n")
 	if r := b.run("run", "--json"); r.code != 0 {

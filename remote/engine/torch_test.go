@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testport"
 )
 
@@ -141,6 +142,7 @@ func readRank(t *testing.T, job Job, name string) string {
 }
 
 func TestRanksOfTwoNodesReachEachOther(t *testing.T) {
+	sample.Leave(t)
 	for _, name := range []string{withTorch, withoutTorch} { // the others: make test-frameworks
 		t.Run(name, func(t *testing.T) {
 			nodes, job := loopbackJob(t, 2)

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/remote/cut"
 )
 
@@ -154,6 +155,7 @@ func TestSpansMakeTheNewFileOfTheOldOneAndWhatIsSent(t *testing.T) {
 }
 
 func TestTenThousandSmallFilesComeAndGo(t *testing.T) {
+	sample.Leave(t)
 	dir, n := t.TempDir(), newIntakeNode(t)
 	for i := range 10_000 {
 		p := filepath.Join(dir, fmt.Sprintf("d%d/e%d", i%40, i%7))
