@@ -329,11 +329,7 @@ func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 }
 
 func (s *scanner) value(start, end int, v value) bool {
-	said := s.split
-	if said == "" {
-		said = s.sticky
-	}
-	from := start
+	said, from := cmp.Or(s.split, s.sticky), start
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}

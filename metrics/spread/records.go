@@ -12,27 +12,20 @@ var places = [...]string{"step", "epoch", "iteration", "global_step"}
 // whole run has them beside its settings; nil where there are not several.
 func records(text string) (all []string) {
 	var open []int // where the brackets are that have not closed
-	var quote byte
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '{' || c == '[':
+	eachBracket(text, func(i int, opens bool) {
+		if opens {
 			open = append(open, i)
-		case (c == '}' || c == ']') && len(open) > 0:
-			start := open[len(open)-1]
-			open = open[:len(open)-1]
-			if c == '}' && len(open) > 0 && text[open[len(open)-1]] == '[' && placed(text[start:i+1]) {
-				all = append(all, text[start:i+1])
-			}
+			return
 		}
-	}
+		if len(open) == 0 {
+			return
+		}
+		start := open[len(open)-1]
+		open = open[:len(open)-1]
+		if text[i] == '}' && len(open) > 0 && text[open[len(open)-1]] == '[' && placed(text[start:i+1]) {
+			all = append(all, text[start:i+1])
+		}
+	})
 	if len(all) < fewestRecords {
 		return nil
 	}

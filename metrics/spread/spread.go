@@ -85,11 +85,22 @@ func isMember(body string) bool {
 }
 
 // braces is how much deeper a line leads.
-func braces(body string) int {
-	depth := 0
+func braces(body string) (depth int) {
+	eachBracket(body, func(_ int, opens bool) {
+		if opens {
+			depth++
+		} else {
+			depth--
+		}
+	})
+	return depth
+}
+
+// eachBracket tells of each bracket of a text that is in no quotes: where it is, and whether it opens.
+func eachBracket(text string, tell func(at int, opens bool)) {
 	var quote byte
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case quote != 0 && c == '\\':
 			i++
 		case quote != 0:
@@ -98,11 +109,8 @@ func braces(body string) int {
 			}
 		case c == '"' || c == '\'':
 			quote = c
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
+		case strings.IndexByte("{[}]", c) >= 0:
+			tell(i, c == '{' || c == '[')
 		}
 	}
-	return depth
 }
